@@ -56,5 +56,4 @@ class IndexPace:
             time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Close the index."""
         self._index.close()

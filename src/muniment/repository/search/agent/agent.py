@@ -1,7 +1,7 @@
 """The index agent: it turns changes into documents, and rebuilds indexes.
 
-Usually, one commit writes a batch's documents and its position. A document is made from what the database holds now,
-so repeating a batch changes nothing. If an agent is killed, some work is repeated, but no object is skipped.
+A document is made from what the database holds now, so repeating a batch changes nothing. If an agent is killed, some
+work is repeated, but no object is skipped.
 """
 
 import itertools
@@ -68,18 +68,13 @@ def catch_up(
 ) -> Position:
     """Index the next batch of changes, usually in one commit, and return the writer's position.
 
-    If nothing was new, the position is the same as before. Raises LinesGone when some of the changes that the index has
-    not seen are no longer in the log.
+    Raises LinesGone when some of the changes that the index has not seen are no longer in the log.
     """
     return _catch_up(database, repository, writer, now, limit)[0]
 
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
-    """Return how many lines the next commit may cover.
-
-    The last commit took ``seconds``. It covered ``change_count`` lines, and could cover at most ``limit``. A large
-    commit takes less work for each line, but whoever changed an object waits for the whole commit.
-    """
+    """A large commit takes less work for each line, but whoever changed an object waits for the whole commit."""
     if seconds > _COMMIT_SECONDS:
         return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
     return min(_MOST_CHANGES, 2 * limit) if change_count == limit else limit
@@ -88,7 +83,6 @@ def next_limit(limit: int, change_count: int, seconds: float) -> int:
 def _catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int
 ) -> tuple[Position, int]:
-    """Index the next batch, and return the writer's position with the number of lines that the batch covered."""
     start = writer.position
     with database.read() as cx:
         lines = changes.after(cx, repository.id, start, limit)
@@ -113,14 +107,13 @@ def run(
     check_seconds: float = 0.0,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
+    """The agent works while it holds the lease of the engine's indexes.
 
-    The agent works while it holds the lease of the engine's indexes. While an agent of another machine holds the
-    lease, this one waits. ``ready`` is called as soon as no other agent of this machine can work on these indexes.
-    ``retention`` says which lines of the logs are removed. Without a ``store``, the agent neither purges the
-    wastebasket nor removes content. For its own checks, the agent waits ``check_seconds`` before it compares the next
-    range of objects with their index. With 0, it compares only when somebody asks for a check. Raises InUse when
-    another agent of this machine works on these indexes.
+    While an agent of another machine holds the lease, this one waits. ``ready`` is called as soon as no other agent of
+    this machine can work on these indexes. Without a ``store``, the agent neither purges the wastebasket nor removes
+    content. For its own checks, the agent waits ``check_seconds`` before it compares the next range of objects with
+    their index. With 0, it compares only when somebody asks for a check. Raises InUse when another agent of this
+    machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -181,11 +174,10 @@ def rebuild(
     clock: Callable[[], Instant],
     progress: Callable[[int], None] = lambda _indexed: None,
 ) -> Position:
-    """Make a new generation of one repository's index from the database, switch to it, and return its position.
+    """Until the switch, searches use the former generation.
 
-    Until the switch, searches use the former generation. ``progress`` is called with the number of objects that are
-    indexed so far. Raises InUse when a rebuild of this index is under way on any machine. Raises InUse, too, when
-    another machine has taken over because this one did not renew its lease in time.
+    Raises InUse when a rebuild of this index is under way on any machine. Raises InUse, too, when another machine has
+    taken over because this one did not renew its lease in time.
     """
     index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
@@ -225,8 +217,6 @@ def rebuild(
 
 
 class _Feeder:
-    """Feeds the changes of one repository to the repository's index. It holds the writer of the current generation."""
-
     def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
         self._repository = repository
         self.language = repository.language
@@ -241,10 +231,10 @@ class _Feeder:
         self._limit = BATCH_CHANGES
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
+        """Raises Busy and DBAPIError.
 
-        After any other error, a later call tries again. If the engine failed, that call indexes only one
-        change. If the same change fails again and again, it is passed over.
+        After any other error, a later call tries again. If the engine failed, that call indexes only one change. If the
+        same change fails again and again, it is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -282,14 +272,10 @@ class _Feeder:
 
     @property
     def position(self) -> Position | None:
-        """The position of the index; None while the writer is closed."""
         return None if self._writer is None else self._writer.position
 
     def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
-        """Note the position of the index, and remove log lines that no follower needs and ``retention`` does not keep.
-
-        Each step is a short transaction of its own.
-        """
+        """Each step is a short transaction of its own."""
         if self._writer is None:
             return  # the position that was noted last stays
         with database.begin() as cx:
@@ -300,7 +286,6 @@ class _Feeder:
                 cut = followers.cut(cx, self._repository.id, retention, now)
 
     def close(self) -> None:
-        """Close the writer, if there is one."""
         writer, self._writer, self._generation = self._writer, None, None
         if writer is not None:
             try:
@@ -309,10 +294,7 @@ class _Feeder:
                 log.exception("closing the index failed", repository=self._repository.name)
 
     def _pass_over(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Leave out the object of the next change, and say whether that was possible.
-
-        If a new writer cannot write at all, the object is not to blame, and nothing is left out.
-        """
+        """If a new writer cannot write at all, the object is not to blame, and nothing is left out."""
         try:
             writer = self._current_writer(database, clock)
             writer.apply((), (), writer.position)
@@ -367,8 +349,7 @@ class _Feeder:
 class _ContentChores:
     """Purges the wastebasket, removes content that no row names, and frees the unused space of packs.
 
-    The agent does one step at a time, between its other work. Only the machine that holds the lease for this work does
-    it.
+    Only the machine that holds the lease for this work does it.
     """
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
@@ -389,7 +370,6 @@ class _ContentChores:
         self._chores += 1
 
     def advance(self) -> None:
-        """Take one step, if there is one to take."""
         if self._steps is None:
             return
         try:
@@ -400,7 +380,6 @@ class _ContentChores:
             self.stop()
 
     def stop(self) -> None:
-        """End the round, and give the lease back. What is left is done in the next round."""
         self._steps = None
         self._tenure.release()
 
@@ -430,7 +409,6 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Return whether ``current`` is at ``position`` or before it. If ``current`` cannot be read, return False."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:
@@ -448,7 +426,6 @@ def _leave(database: Database, repository: Repository, name: str) -> None:
 
 
 def _purge(database: Database, store: ContentStore, now: Instant) -> Iterator[int]:
-    """Remove objects whose time in the wastebasket is over, in steps. Each step yields how many it removed."""
     number = 1
     while number:
         with database.begin() as cx:
@@ -459,7 +436,6 @@ def _purge(database: Database, store: ContentStore, now: Instant) -> Iterator[in
 
 
 def _sweep(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Remove content older than ``before`` that no row names, in steps. Each step yields how many it removed."""
     old_keys = store.older_than(before)
     while keys := list(itertools.islice(old_keys, _SWEPT_AT_A_TIME)):
         with database.read() as cx:
@@ -468,7 +444,6 @@ def _sweep(database: Database, store: ContentStore, before: Instant) -> Iterator
 
 
 def _chores(database: Database, engine: Engine, clock: Callable[[], Instant]) -> None:
-    """Remove expired kept searches and walks, generations that are not current, and unused unnamed ACLs."""
     now, remain = clock(), True
     while remain:  # a transaction for each portion, so that no write waits for all of them
         with database.begin() as cx:

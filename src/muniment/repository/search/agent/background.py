@@ -1,7 +1,4 @@
-"""Which index does the agent check next, and when?
-
-The agent compares one range at intervals. If somebody asks for a check, it compares all ranges without a pause.
-"""
+"""Which index does the agent check next, and when?"""
 
 import time
 from collections.abc import Mapping
@@ -69,21 +66,19 @@ class BackgroundChecks:
         return False
 
     def close(self) -> None:
-        """Stop the check that is under way, and close its index."""
         if self._current is not None:
             self._current.close()
         self._current = None
 
     def _fail(self, current: "_Current") -> None:
-        """Stop the check, and leave its index alone for a while, so that other indexes have their turn."""
         self._left_alone[current.repository_id] = time.monotonic() + _AFTER_A_FAILURE_SECONDS
         self.close()
 
     def _look(self, now: Instant) -> None:
-        """Begin a check that somebody asks for. If there is none, go on with the index whose last check is the oldest.
+        """If there is none, go on with the index whose last check is the oldest.
 
-        A check that somebody asks for replaces a background check that is under way. If a check that
-        somebody asks for was begun before and interrupted, the check goes on from its stored course.
+        A check that somebody asks for replaces a background check that is under way. If a check that somebody asks for
+        was begun before and interrupted, the check goes on from its stored course.
         """
         if self._current is not None and self._current.is_wanted:
             return
@@ -148,7 +143,6 @@ class _Current:
         self._keep_at = 0.0
 
     def step(self, now: Instant) -> bool:
-        """Take the next step, and say whether the check made progress. At intervals, its course is stored."""
         has_moved = self.checker.step(now)
         if has_moved:
             self._moved_at = time.monotonic()
@@ -165,7 +159,6 @@ class _Current:
         return has_moved
 
     def close(self) -> None:
-        """Close the index."""
         self._index.close()
 
     def _keep(self, state: KeptReport) -> None:

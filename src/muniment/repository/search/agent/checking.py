@@ -1,13 +1,8 @@
-"""Does the index hold exactly the documents that the repository's objects make? If not, which are wrong?
+"""Does the index hold exactly the documents that the repository's objects make?
 
-The checker works beside searches, writers and the agent. It compares one digest for each range of counters, and splits
-a range that differs until single objects are named. Each of these objects is then compared once more by itself. For
-that, the checker takes a new snapshot of the index, and after it a new one of the database. If the snapshot of the
-index has not seen the object's last change, this does not count as a difference, and the object is compared again
-later.
-
-A repair is a line of the change log. The agent then indexes the object again, and the checker compares it again. So the
-agent stays the only writer of the index (docs/decisions/0076).
+It compares one digest for each range of counters, and splits a range that differs until single objects are named. If
+the snapshot of the index has not seen the object's last change, this does not count as a difference, and the object is
+compared again later. So the agent stays the only writer of the index (docs/decisions/0076).
 """
 
 import hashlib
@@ -77,12 +72,10 @@ class Difference(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """The findings of one check, as of ``position`` in the change log.
 
-    ``objects``, ``documents`` and ``ranges`` say how many of each were compared. ``missing``, ``extra``, ``stale`` and
-    ``doubled`` count objects by fault. ``noted`` says how many of these objects were noted in the change log, to be
-    indexed again. ``repaired`` says how many of the noted ones were later found to be right. ``waiting`` counts the
-    objects that were not compared, because the index had not seen their last change. ``unindexed`` counts the objects
-    that cannot be indexed; their index status gives the reason. ``differences`` holds the first ``MOST_NAMED``
-    differences.
+    ``noted`` says how many of these objects were noted in the change log, to be indexed again. ``repaired`` says how
+    many of the noted ones were later found to be right. ``waiting`` counts the objects that were not compared, because
+    the index had not seen their last change. ``unindexed`` counts the objects that cannot be indexed; their index
+    status gives the reason.
     """
 
     began: Instant
@@ -103,12 +96,10 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def remaining(self) -> int:
-        """How many objects were wrong when the checker last looked at them."""
         return self.missing + self.extra + self.stale + self.doubled - self.repaired
 
     @property
     def sound(self) -> bool:
-        """Whether no object was wrong when the checker last looked at it."""
         return self.remaining == 0
 
 
@@ -129,12 +120,11 @@ class Course(msgspec.Struct):
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do."""
         return self.after is None and not (self.suspects or self.changed or self.noted)
 
 
 class Checker:
-    """Compares one repository with its index, a step at a time. A step compares one range, or some single objects.
+    """Compares one repository with its index, a step at a time.
 
     A step reads the database in short transactions, each of which ends as soon as it has read what is needed.
     """
@@ -145,10 +135,9 @@ class Checker:
         self._asked_at: Position | None = None
 
     def step(self, now: Instant) -> bool:
-        """Do the next piece of work, and say whether the check made progress.
+        """If it made none, the check must wait until the index has seen more of the change log.
 
-        If it made none, the check must wait until the index has seen more of the change log. Raises IndexUnavailable.
-        Raises IndexBehind if lines that the index has not seen are gone from the log.
+        Raises IndexUnavailable. Raises IndexBehind if lines that the index has not seen are gone from the log.
         """
         course = self.course
         if course.suspects:
@@ -161,7 +150,7 @@ class Checker:
         return True
 
     def give_up(self) -> None:
-        """Stop waiting for the index. Changed objects count as waiting, and noted ones as not repaired."""
+        """Changed objects count as waiting, and noted ones as not repaired."""
         course = self.course
         self._count(waiting=len(course.changed))
         for difference in course.noted.values():
@@ -169,7 +158,6 @@ class Checker:
         course.changed, course.noted = [], {}
 
     def finish(self, now: Instant) -> Report:
-        """Return the report of a check that is over."""
         self.course.report = msgspec.structs.replace(self.course.report, ended=now)
         return self.course.report
 
@@ -191,10 +179,6 @@ class Checker:
         self._count(ranges=1, objects=count, documents=len(actual), unindexed=unindexed)
 
     def _ask_again(self, now: Instant) -> bool:
-        """Compare the changed and the noted objects again if the index has a new position.
-
-        Return whether fewer of them are left.
-        """
         course = self.course
         position = self._index.snapshot().position
         if position == self._asked_at:
@@ -213,7 +197,6 @@ class Checker:
         return len(course.changed) + len(course.noted) < former_count
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
-        """Compare these objects one by one. If repairs are wanted, note the wrong ones in the change log."""
         course = self.course
         reported_ids = {*course.noted, *(difference.object_id for difference in course.report.differences)}
         repairs: list[Difference] = []
@@ -235,10 +218,9 @@ class Checker:
             self._asked_at = None
 
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
-        """Yield each object's id with a verdict, from a new snapshot of the index and the database.
+        """The verdict is the difference, or None if there is none.
 
-        The verdict is the difference, or None if there is none. It is ``changed`` if the snapshot has not seen the
-        object's last change.
+        It is ``changed`` if the snapshot has not seen the object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
@@ -281,11 +263,10 @@ def check(
     patience: float = 0.0,
     progress: Callable[[Report], None] = lambda _report: None,
 ) -> Report:
-    """Compare a repository with its index, and return what differs.
+    """With ``repairs``, objects that differ are noted, to be indexed again.
 
-    With ``repairs``, objects that differ are noted, to be indexed again. Objects that wait for the agent are compared
-    again. The check gives up waiting when it has made no progress for ``patience`` seconds. Raises IndexBehind,
-    IndexUnavailable.
+    Objects that wait for the agent are compared again. The check gives up waiting when it has made no progress for
+    ``patience`` seconds. Raises IndexBehind, IndexUnavailable.
     """
     checker = Checker(database, repository, index, Course(Report(clock()), repairs))
     moved_at = time.monotonic()
@@ -301,7 +282,7 @@ def check(
 
 
 def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDigest]) -> set[str]:
-    """Return the ids of the objects whose digests differ. Both sequences must be ordered by counter.
+    """Both sequences must be ordered by counter.
 
     A range that has the same digest on both sides is not looked into. Any other range is split until it has one
     counter.
@@ -332,10 +313,7 @@ def _difference(
     *,
     lacks: bool,
 ) -> Difference | None:
-    """Compare what a snapshot holds of one object with the expected document.
-
-    With ``lacks``, it is no difference if the snapshot lacks the object.
-    """
+    """With ``lacks``, it is no difference if the snapshot lacks the object."""
     digests = list(actual.get(object_id, ()))
     if expected is None:
         return Difference(object_id, "extra") if digests else None
@@ -353,7 +331,6 @@ def _difference(
 
 
 def _parts(expected: Document, actual: Document) -> tuple[str, ...]:
-    """Name the fields and the properties in which two documents differ."""
     fields = [
         name
         for name in Document.__struct_fields__

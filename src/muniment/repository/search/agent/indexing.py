@@ -1,7 +1,6 @@
 """How do objects become documents, and how does a batch of them get into the index in one commit?
 
-If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out. The other
-objects are indexed nevertheless.
+If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -60,9 +59,8 @@ text than it has bytes.
 class Batch(msgspec.Struct):
     """The documents of some objects, to be committed together.
 
-    ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``refusals`` gives,
-    for each object that cannot be indexed, the reason. ``ids_not_indexed`` names the objects that were recorded as not
-    indexed before this batch.
+    ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``ids_not_indexed``
+    names the objects that were recorded as not indexed before this batch.
     """
 
     documents: list[Document] = []
@@ -73,7 +71,7 @@ class Batch(msgspec.Struct):
 
 
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
-    """Make the documents of these objects, in this order. The batch ends early when it holds much text."""
+    """The batch ends early when it holds much text."""
     return _batch(cx, repository, object_ids, inventory.rows(cx, repository.id, object_ids))
 
 
@@ -128,14 +126,12 @@ def readmit(database: Database, object_ids: Collection[str]) -> None:
 def leave_out(
     database: Database, repository: Repository, writer: IndexWriter, line: Change, reason: str, now: Instant
 ) -> None:
-    """Remove the object of a change from the index, set the index's position to the change, and record the reason."""
     writer.apply((), [line.object_id], line.position)
     log.error("object cannot be indexed", object_id=line.object_id, reason=reason)
     _record(database, repository, {line.object_id: reason}, now)
 
 
 def reason(cx: Connection, object_id: str) -> str | None:
-    """Return the reason why an object could not be indexed; None if there is none."""
     row = cx.execute(sa.select(unindexed.c.reason).where(unindexed.c.object_id == object_id)).first()
     return row.reason if row else None
 
@@ -174,17 +170,12 @@ def _batch(
 
 
 def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int:
-    """Return the id of an object's embedding if it was made from what the object holds now, or else 0."""
     if embedding is None or embedding.digest != digest(heading(row), text):
         return 0
     return embedding.id
 
 
 def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:
-    """Divide the objects so that the texts of one portion fit into memory.
-
-    A portion has many objects with small contents, or at most ``_TEXTS_AT_A_TIME`` objects with contents of any size.
-    """
     portion: list[str] = []
     total_size = 0
     for object_id in object_ids:
@@ -202,7 +193,7 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 def _refused_by_engine(
     writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
 ) -> dict[str, str]:
-    """Apply each document in a separate commit. Return, by key, why the engine refused some of them.
+    """Return, by key, why the engine refused some of them.
 
     Raises ``error`` if the writer refuses even a commit without a document.
     """

@@ -24,7 +24,7 @@ IndexPosition = Callable[[int], Position | None]
 
 
 class Reindexer:
-    """Carries out the reindexing of properties. Each step notes some objects in the change log, for the index agent.
+    """Carries out the reindexing of properties.
 
     Agents of several machines may each have a reindexer.
     """
@@ -34,11 +34,10 @@ class Reindexer:
         self._look_at = 0.0
 
     def advance(self, now: Instant) -> bool:
-        """Take a step, and say whether anything was done.
+        """A step finishes the properties whose objects are all indexed, and notes the next objects of one property.
 
-        A step finishes the properties whose objects are all indexed, and notes the next objects of one property. Call
-        it only when the index has reached the end of the change log, so that few notes ever wait for the index. Raises
-        Busy, DBAPIError.
+        Call it only when the index has reached the end of the change log, so that few notes ever wait for the index.
+        Raises Busy, DBAPIError.
         """
         if time.monotonic() < self._look_at:
             return False

@@ -1,8 +1,4 @@
-"""What did the last check of an index find, how far has the current check come, and which check is wanted?
-
-Each index agent keeps one row for each repository. Whoever wants a check writes one row for the repository, which every
-agent of the repository reads.
-"""
+"""What did the last check of an index find, how far has the current check come, and which check is wanted?"""
 
 from collections import defaultdict
 
@@ -44,10 +40,7 @@ class WantedCheck(msgspec.Struct, frozen=True):
 
 
 class KeptReport(msgspec.Struct, frozen=True):
-    """What one agent stores for one repository: the report of the last check, and the course of the current one.
-
-    Each is None if there is none.
-    """
+    """What one agent stores for one repository: the report of the last check, and the course of the current one."""
 
     report: Report | None = None
     course: Course | None = None
@@ -66,17 +59,14 @@ def is_done(check: WantedCheck, report: KeptReport) -> bool:
 
 
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
-    """Write down that a check of the repository is wanted now, in place of any that was wanted before."""
     cx.execute(_WANT, {"repository_id": repository_id, "wanted": now, "repairs": repairs})
 
 
 def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
-    """Return, by repository id, the check that was last asked for."""
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
 def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
-    """Store the report and the course of one agent for one repository. They replace those stored before."""
     texts = {
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
@@ -85,19 +75,18 @@ def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -
 
 
 def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
-    """Return what each agent has stored for one repository. A key is the name of the agent."""
+    """A key is the name of the agent."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.repository_id == repository_id))
     return {row.follower: _read(row._mapping) for row in rows}
 
 
 def of_follower(cx: Connection, follower: str) -> defaultdict[int, KeptReport]:
-    """Return what one agent has stored for each repository. A key is the id of the repository."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
     return defaultdict(KeptReport, {row.repository_id: _read(row._mapping) for row in rows})
 
 
 def forget(cx: Connection) -> None:
-    """Delete all reports and wanted checks. Call it after a restore, because the indexes are other ones then."""
+    """Call it after a restore, because the indexes are other ones then."""
     for table in (index_checks, index_reports):
         cx.execute(table.delete())
 

@@ -1,11 +1,10 @@
-"""Which words does a text hold? It is split at every character that is neither letter nor digit.
+"""Which words does a text hold?
 
 Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss), compatibility forms (Unicode NFKC) and what
-readers of other scripts take for the same (``letters``) are removed. Words may then be reduced to stems. In scripts
-without blanks between words (Chinese, Japanese, Thai), each character is a word, so that searches find any part of a
-sentence. The fields of stems hold Chinese, Japanese and Korean text as bigrams instead of single characters. They also
-hold variants of words (``variants``). Beside the exact words stand those that signs or blanks divide, as one word with
-a mark at its end (``patterns.JOINED``): patterns find them, and phrases do not.
+readers of other scripts take for the same (``letters``) are removed. In scripts without blanks between words (Chinese,
+Japanese, Thai), each character is a word, so that searches find any part of a sentence. The fields of stems hold
+Chinese, Japanese and Korean text as bigrams instead of single characters. Beside the exact words stand those that signs
+or blanks divide, as one word with a mark at its end (``patterns.JOINED``): patterns find them, and phrases do not.
 """
 
 import copy
@@ -72,11 +71,9 @@ class Span(NamedTuple):
 class Way(NamedTuple):
     """A sequence of words by which an object matches a term: the object must hold them one after the other.
 
-    They are stems if ``stems`` is true, otherwise exact words. Each item of ``words`` is a place and a word.
-    ``beginning`` is the first word, folded but not reduced to its stem. ``has_bigrams`` says whether some words are
-    bigrams. ``language`` is the language of the stems; it is empty for the index's own language. ``counted_as`` gives,
-    for each of the words, its stems in every language of the index. It is empty if the term is looked up in one
-    language only.
+    ``beginning`` is the first word, folded but not reduced to its stem. ``language`` is the language of the stems; it
+    is empty for the index's own language. ``counted_as`` gives, for each of the words, its stems in every language of
+    the index. It is empty if the term is looked up in one language only.
     """
 
     stems: bool
@@ -88,12 +85,11 @@ class Way(NamedTuple):
 
 
 class Analyser:
-    """Splits text into words. The index and the excerpts use the same analyser.
+    """Splits text into words.
 
     ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
     ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
-    analyser's own language. ``stop_words`` are further stop words, besides those of the language. ``compounds`` maps a
-    language to what takes its compounds apart. Raises ValueError for an unknown language.
+    analyser's own language. Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -130,7 +126,6 @@ class Analyser:
         return [self._exact(text), *(self._exact(word + patterns.JOINED) for word in self.joined(text))]
 
     def form(self, text: str) -> str:
-        """Return a text in the form that the engine splits into words."""
         return letters.fold(normal(text))
 
     def joined(self, text: str) -> list[str]:
@@ -162,14 +157,10 @@ class Analyser:
         return language if language in self.others else ""
 
     def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
-        """Return the language of an object's metadata if it is one of ``others``, otherwise an empty string.
-
-        The language does not depend on the text, which is hidden from those who may only browse the object.
-        """
+        """The language does not depend on the text, which is hidden from those who may only browse the object."""
         return self.language_of(values, "")
 
     def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
-        """Split text into pairs of a place and a stem."""
         return self._stem(self._in_stems(variants.bigrams(self.form(text)), language))
 
     def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
@@ -184,7 +175,7 @@ class Analyser:
         return [self._in_stems(each, language) for each in spellings]
 
     def ways(self, text: str) -> list[Way]:
-        """List the ways in which an index finds a term. Any way is enough for a match; a text without a word has none.
+        """Any way is enough for a match; a text without a word has none.
 
         If ``asking`` chose one of several languages, texts in another language match only by the words as they are
         written. If a Chinese, Japanese or Korean character stands alone in the term, so that it is in no bigram, the
@@ -223,7 +214,6 @@ class Analyser:
         return [each for at, each in enumerate(forms) if each not in forms[:at]]
 
     def _variants_of_words(self, text: str) -> list[str]:
-        """List the variants of a query's words in the query's language, or in all languages if it is not known."""
         asked = "" if self._asked == self.language else self._asked
         languages = [asked] if self._asked else ["", *self.others]
         each = dict.fromkeys(self._parts_of.get(language) for language in languages)
@@ -240,11 +230,7 @@ class Analyser:
         return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
 
     def _in_stems(self, text: str, language: str) -> str:
-        """Replace each word of a text by its stem in a further language, and mark the stem.
-
-        The text is ``normal``, and its bigrams have been written already. With an empty ``language``, return the text
-        as it is.
-        """
+        """The text is ``normal``, and its bigrams have been written already."""
         if not language:
             return text
         return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
@@ -278,11 +264,9 @@ class Analyser:
         return list(forms.values())
 
     def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words that are no stop words, or all words if all are stop words."""
         return [word for word in words if self._stopping.analyze(self.form(word.text))] or words
 
     def is_stop_word(self, text: str) -> bool:
-        """Return whether a text is nothing but stop words."""
         return not self._stopping.analyze(self.form(text))
 
     def flatten(self, text: str, *, spelled: bool = False) -> "FlatText":
@@ -325,11 +309,9 @@ class Analyser:
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
-        """Split a text into spans of words, or of stems. With ``most``, return at most so many."""
         return self._spans(self._placed(text, with_bigrams=stemmed), stemmed, most, language)
 
     def _placed(self, text: str, *, with_bigrams: bool) -> PlacedText:
-        """Return the ``form`` of a text, with bigrams if they are wanted, and the places of its characters."""
         placed = letters.fold_with_places(normal_with_places(text))
         return variants.bigrams_with_places(placed) if with_bigrams else placed
 
@@ -345,7 +327,7 @@ class Analyser:
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
-        """Split a text as ``spans`` does. The text's joined words follow, and before them the stems of its variants.
+        """The text's joined words follow, and before them the stems of its variants.
 
         What follows covers the characters for which it stands. As in an index, there is a gap of one place before each
         variant or joined word. Joined words have their mark if they are not ``stemmed``.
@@ -394,7 +376,6 @@ class FlatText:
         return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
 
     def begins_word(self, at: int) -> bool:
-        """Return whether a word may begin at the character with this index."""
         if at == 0:
             return True
         before = self.text[at - 1]
@@ -405,12 +386,10 @@ class FlatText:
 
     @cached_property
     def _totals(self) -> list[int]:
-        """By how much the characters behind each shift have moved, and at first those before all shifts."""
         return list(itertools.accumulate((shift for _, shift in self._shifts), initial=0))
 
     @cached_property
     def _begins(self) -> list[int]:
-        """The index of the first character behind each shift."""
         return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
 
 
@@ -438,7 +417,6 @@ def _stemming(language: str) -> tantivy.TextAnalyzer:
 
 
 def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:
-    """Make an analyser that leaves out the stop words of a language, and the words of ``more``."""
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
     words = words.filter(
         tantivy.Filter.custom_stopword([*_QUESTION_WORDS.get(language, []), *(word.lower() for word in more)])

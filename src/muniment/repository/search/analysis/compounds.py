@@ -1,12 +1,8 @@
-"""Of which words does a compound consist? German writes compounds as one word: *Dampfmaschine* is a *Maschine*.
+"""Of which words does a compound consist?
 
-Parts are learned from a dictionary of German word forms, which the module ``simplemma`` carries. It has hundreds of
-thousands of words, and most of its nouns are compounds themselves. So the nouns show which words begin other words, and
-which words end them. A compound is cut where its beginning and its end are common parts of the dictionary's compounds.
-
-The cut depends on the word alone, never on the words of an index. So a cut tells nothing of other people's documents.
-The parts are stored with the index, so that the words of queries are cut in the same way as the words of the index.
-Source: docs/decisions/0094.
+German writes compounds as one word: *Dampfmaschine* is a *Maschine*. A compound is cut where its beginning and its end
+are common parts of the dictionary's compounds. The parts are stored with the index, so that the words of queries are
+cut in the same way as the words of the index. Source: docs/decisions/0094.
 """
 
 import math
@@ -115,11 +111,10 @@ class Compounds:
 
     @classmethod
     def read(cls, path: Path) -> "Compounds":
-        """Read what ``write`` wrote. Raises OSError, msgspec.DecodeError."""
+        """Raises OSError, msgspec.DecodeError."""
         return cls(msgspec.json.decode(path.read_bytes(), type=PartCounts))
 
     def write(self, path: Path) -> None:
-        """Write the parts, with their counts. Raises OSError."""
         disk.replace(path, msgspec.json.encode(self._counts))
 
     def _parts(self, word: str) -> tuple[str, ...]:
@@ -136,7 +131,6 @@ class Compounds:
         return tuple(parts)
 
     def _cut(self, word: str) -> list[str]:
-        """Cut a folded word in two, and cut each of the two again, as long as that is possible."""
         if len(word) < SHORTEST or word in _WHOLE:
             return [word]
         place = self._place(word)
@@ -145,7 +139,6 @@ class Compounds:
         return [*self._cut_beginning(word[:place]), *self._cut(word[place:])]
 
     def _cut_beginning(self, part: str) -> list[str]:
-        """Cut the front half of a compound. If it can be cut only without its last s, the last part gets the s."""
         parts = self._cut(part)
         if len(parts) == 1 and part.endswith("s"):
             *first, last = self._cut(part[:-1])
@@ -153,7 +146,6 @@ class Compounds:
         return parts
 
     def _place(self, word: str) -> int:
-        """Return the place at which a word is best cut in two, or 0 if it is no compound."""
         best, middle = _Cut(0.0, 0), range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1)
         for place in middle:
             begins, ends = self._begins.get(word[:place]), self._ends.get(word[place:])
@@ -174,23 +166,19 @@ class Compounds:
 
 
 def rules(languages: Collection[str]) -> int:
-    """Return the version of the rules for texts in these languages (``RULES``).
-
-    Returns 0 if none of the languages has rules, or if the dictionary, which is an extra, is not installed.
-    """
+    """Returns 0 if none of the languages has rules, or if the dictionary, which is an extra, is not installed."""
     return RULES if not CODES.keys().isdisjoint(languages) and find_spec("simplemma") is not None else 0
 
 
 @lru_cache(maxsize=1)
 def learn(language: str) -> Compounds:
-    """Learn the parts of a language's compounds. This takes some seconds."""
+    """This takes some seconds."""
     from simplemma.strategies.dictionaries import DefaultDictionaryFactory
 
     return Compounds(_learn(DefaultDictionaryFactory().get_dictionary(CODES[language]).items()))
 
 
 def _learn(forms: Iterable[tuple[str, str]]) -> PartCounts:
-    """Learn the parts from pairs of a form and its lemma. A lemma with a capital is a German noun."""
     nouns, others, words = dict[str, str](), dict[str, str](), set[str]()
     for form, lemma in forms:
         if len(form) > _LEARNED_FROM[-1] or not form.isalpha():
@@ -233,10 +221,10 @@ def _may_be_part(part: str) -> bool:
 
 
 def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
-    """List the words that may begin a compound.
+    """A noun may begin a compound in any form.
 
-    A noun may begin a compound in any form. In its basic form, it may also do so with an s added or without its final
-    e. Any other word may begin a compound in its basic form, also without a final ``en`` or ``n`` (a verb's stem).
+    In its basic form, it may also do so with an s added or without its final e. Any other word may begin a compound in
+    its basic form, also without a final ``en`` or ``n`` (a verb's stem).
     """
     parts = set(nouns)
     for noun, lemma in nouns.items():
@@ -252,12 +240,10 @@ def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
 
 
 def _is_adjective(noun: str, others: Mapping[str, str]) -> bool:
-    """Return whether a form of a noun is also a form of an adjective. A form of a verb does not count."""
     return noun in others and not others[noun].endswith("en")
 
 
 def _cuts(word: str, may_begin: Collection[str], may_end: Collection[str]) -> list[tuple[str, str]]:
-    """List the ways to cut a word in two."""
     return [
         (word[:place], word[place:])
         for place in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1)
@@ -266,10 +252,7 @@ def _cuts(word: str, may_begin: Collection[str], may_end: Collection[str]) -> li
 
 
 def _often(counts: Mapping[str, int], always: Collection[str]) -> dict[str, int]:
-    """Return, by folded part, the count of each part that is counted often enough, and of each part in ``always``.
-
-    A part in ``always`` that is not counted often enough gets the count 1.
-    """
+    """A part in ``always`` that is not counted often enough gets the count 1."""
     often = {part: count for part, count in counts.items() if count >= _OFTEN.get(len(part), 1)}
     return {_fold(part): count for part, count in sorted((dict.fromkeys(always, 1) | often).items())}
 

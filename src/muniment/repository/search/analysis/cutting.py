@@ -1,7 +1,4 @@
-"""How is a part of a text shown? It begins and ends at the edge of a sentence or of a word.
-
-It shows the text's own characters. White space is collapsed, and rules and the marks of Markdown are left out.
-"""
+"""How is a part of a text shown?"""
 
 import re
 
@@ -30,15 +27,13 @@ _SENTENCE_END = re.compile(
 
 
 def beginning(text: str) -> str:
-    """Cut out the beginning of a text."""
     return cut(text, 0, 0)
 
 
 def cut(text: str, first: int, last: int) -> str:
     """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
-    The part begins and ends at the edge of a sentence if one is near, otherwise at the edge of a word. White space is
-    collapsed, and rules and Markdown's marks are left out.
+    The part begins and ends at the edge of a sentence if one is near, otherwise at the edge of a word.
     """
     # White space is rare enough that most texts need no more than the shorter piece.
     text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
@@ -67,17 +62,12 @@ def cut(text: str, first: int, last: int) -> str:
 
 
 def _collapse(text: str) -> str:
-    """Leave out rules and Markdown's marks. Replace each run of white space by one blank, or by none at the ends.
-
-    Narrow blanks stay as they are.
-    """
     if _MAY_BE_NOISE.search(text):
         text = _NOISE.sub(lambda noise: " " if noise[0][0] != "*" or len(noise[0]) > 2 else "", text)
     return " ".join(text.split()) if text.isascii() else _WHITE.sub(" ", text).strip()
 
 
 def _ending(text: str, least: int, most: int) -> str:
-    """Cut a text at the last end of a sentence between ``least`` and ``most`` characters, otherwise after a word."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text, least, most + 2) if match.end() <= most]
     if ends:
         return text[: ends[-1]].rstrip()

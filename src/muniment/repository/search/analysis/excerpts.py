@@ -1,9 +1,7 @@
-"""Which part of a text shows best why it was found? Excerpts are usually found without splitting the whole text.
+"""Which part of a text shows best why it was found?
 
-The text is searched for the beginnings of the query's words, and the text at these places is split into words and
-compared. Only if no word is found as it is written, words of the text are also compared by their variants. Of the
-places found, the part with the most words is shown; stop words hardly count. The excerpt depends on the text and the
-query alone, never on other documents.
+Only if no word is found as it is written, words of the text are also compared by their variants. The excerpt depends on
+the text and the query alone, never on other documents.
 """
 
 import operator
@@ -88,7 +86,6 @@ class Finder:
         return bool(patterns) and bool(self._places(text, patterns, True))
 
     def _patterns_of(self, leaves: Collection[int] | None, language: str) -> list["_Pattern"]:
-        """List those patterns of some leaves, or of all leaves, that can match in a text of a language."""
         patterns = self._all_patterns if leaves is None else [each for at in leaves for each in self._patterns[at]]
         if not self._analyser.others:
             return patterns
@@ -139,10 +136,7 @@ class Finder:
         return places or (self._variants(text, patterns) if thorough else [])
 
     def _near(self, text: str, places: Sequence["_Place"], used_up: Sequence["_Pattern"]) -> list["_Place"]:
-        """List the matches of patterns near the first matches of rarer ones, unless all leaves are near one already.
-
-        Only the first matches of ``used_up`` are among the ``places``.
-        """
+        """Only the first matches of ``used_up`` are among the ``places``."""
         rare = [at for at, pattern in places if pattern not in used_up][:_RARE] if used_up else []
         leaves = {pattern.leaf for _, pattern in places}
         if any({pattern.leaf for at, pattern in places if abs(at - one) < _WINDOW} == leaves for one in rare):
@@ -157,11 +151,10 @@ class Finder:
         return near
 
     def _variants(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
-        """List the first match of each pattern by a variant or a joined word of a text.
+        """The beginning of the text is split into words.
 
-        The beginning of the text is split into words. Then the text is searched for the beginnings of the patterns
-        within words, and beside signs, and only the text around them is split. Each piece counts as ``_FLATTENING``
-        steps.
+        Then the text is searched for the beginnings of the patterns within words, and beside signs, and only the text
+        around them is split. Each piece counts as ``_FLATTENING`` steps.
         """
         if found := self._by_splitting(text[:_SPLIT_WHOLE], patterns):
             return found
@@ -189,10 +182,6 @@ class Finder:
     def _matching(
         self, group: "_Group", text: str, at: int, left: Mapping["_Pattern", int]
     ) -> tuple[list["_Pattern"], int]:
-        """List the patterns of a group that match at this place of a text. Also return how many steps this took.
-
-        A pattern without places in ``left`` is passed over. Which patterns begin with a word is remembered.
-        """
         word, steps = None if group.inside else _WORD.match(text, at), _SEEKING
         beginners: Sequence[_Pattern] = self._groups[group]
         if word is not None:
@@ -226,7 +215,6 @@ class Finder:
         return matching, steps
 
     def _beginning_with(self, word: str, group: "_Group") -> Sequence["_Pattern"]:
-        """List those patterns of a group that can begin with this word of a text."""
         beginners: list[_Pattern] = []
         for kind, of_kind in _group_by(self._groups[group], lambda pattern: pattern.kind).items():
             spans = self._analyser.spans(word, kind.stemmed, 1, kind.language)
@@ -242,11 +230,10 @@ class Finder:
         return [(first[pattern], pattern) for pattern in patterns if pattern in first]
 
     def _starts(self, text: str, wanted: set["_Pattern"]) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
-        """Yield each match in a text: the pattern, the words of the text, and the index of the word where it begins.
+        """Only patterns in ``wanted`` are sought; the caller may remove some between two matches.
 
-        Only patterns in ``wanted`` are sought; the caller may remove some between two matches. The text is split only
-        once for all patterns that need its words in the same form, and each of its words is compared with all of them
-        only once.
+        The text is split only once for all patterns that need its words in the same form, and each of its words is
+        compared with all of them only once.
         """
         for kind, of_kind in self._kinds.items():
             if wanted.isdisjoint(of_kind):
@@ -260,11 +247,6 @@ class Finder:
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:
-    """Return the places of the first and the last match in the best window.
-
-    A window is ``_WINDOW`` characters of the text. In the best one, the leaves that match weigh most together. If
-    several windows are equally good, the first is taken.
-    """
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
@@ -289,7 +271,6 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
 
 
 def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Unite ranges that overlap. The ranges must be in order."""
     merged_ranges: list[tuple[int, int]] = []
     for start, end in ranges:
         if merged_ranges and start < merged_ranges[-1][1]:
@@ -325,10 +306,7 @@ class _Group(NamedTuple):
     following: str
 
     def seeker(self, *, wide: bool) -> re.Pattern[str]:
-        """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin.
-
-        It also looks at the next word unless it is ``wide``, as a folded text that is ``blurred`` needs it.
-        """
+        """It also looks at the next word unless it is ``wide``, as a folded text that is ``blurred`` needs it."""
         sought = re.escape(self.beginning)
         begin = sought if self.inside else f"{sought}(?<![a-z0-9]{sought})"
         return re.compile(begin + _NEXT_WORD + self.following if self.following and not wide else begin)
@@ -364,25 +342,20 @@ class _Pattern:
 
     @cached_property
     def _is_wild(self) -> Callable[[str], bool]:
-        """The function that says whether a word matches one of the first word's patterns with wildcards."""
         return patterns.matcher(self.wild)
 
     @property
     def places(self) -> int:
-        """How many places the words take up in a text."""
         return self.words[-1][0] - self.words[0][0] + 1
 
     def end(self, spans: Sequence[Span], at: int) -> int:
-        """Return the index after the last character of the words that match from this span on."""
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
         return max(span.end for span in spans[at : at + self.places] if span.place <= last)
 
     def begins_with(self, word: str) -> bool:
-        """Return whether the first word matches this word."""
         return word in self.literals or bool(self.wild and word.startswith(self.beginning) and self._is_wild(word))
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
-        """Return whether the words match from this span on."""
         if at >= len(spans):
             return False
         first_place, start = self.words[0][0], spans[at].place
@@ -402,7 +375,6 @@ def _group_by(patterns: Sequence[_Pattern], key: Callable[[_Pattern], K]) -> dic
 
 
 def _by_first_word(words: set[str], patterns: Sequence[_Pattern]) -> dict[str, list[_Pattern]]:
-    """Return which patterns begin with each of these words. Words with which none begins are left out."""
     beginners: dict[str, list[_Pattern]] = {}
     for pattern in patterns:
         others = {word for word in words if pattern.begins_with(word)} if pattern.wild else words & pattern.literals
@@ -412,10 +384,6 @@ def _by_first_word(words: set[str], patterns: Sequence[_Pattern]) -> dict[str, l
 
 
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
-    """Make the patterns of a leaf. A term has one for each of its ways, and one more if it is fuzzy.
-
-    A leaf without a word has none.
-    """
     about = _Leaf(number, 1.0, 4 * len(leaf.text) + 200)
     match leaf:
         case Wild():

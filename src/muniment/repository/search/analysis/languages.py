@@ -1,4 +1,4 @@
-"""In which language is a text? An index has one language of its own, and may have further ones (decision 0094).
+"""In which language is a text?
 
 With further languages, each object has a language: its property ``language_code`` names it, or else it is detected in
 the object's text. The words of a further language are in the index as stems of that language, each with a mark at its
@@ -59,7 +59,7 @@ _NAMES = {language.casefold(): language for language in LANGUAGES}
 
 
 class DetectorMissing(IndexUnavailable):
-    """Languages cannot be detected. The message says what to install."""
+    """Languages cannot be detected."""
 
 
 def by_name(text: str) -> str:
@@ -69,12 +69,10 @@ def by_name(text: str) -> str:
 
 
 def of_property(values: Mapping[str, Sequence[Value]]) -> str:
-    """Return the language that an object's property ``language_code`` names; empty if it names none."""
     return next((by_name(value) for value in values.get(PROPERTY, ()) if isinstance(value, str)), "")
 
 
 def check_detector() -> None:
-    """Raise DetectorMissing unless languages can be detected."""
     if find_spec("py3langid") is None:
         raise DetectorMissing(
             "The setting repository.languages needs the Python module 'py3langid', which is not installed: run "
@@ -83,7 +81,7 @@ def check_detector() -> None:
 
 
 def detect(text: str) -> str:
-    """Return the language of a text. The answer is empty if the text is too short or its language is uncertain.
+    """The answer is empty if the text is too short or its language is uncertain.
 
     It is also empty if the language is not one of ``LANGUAGES``.
     """

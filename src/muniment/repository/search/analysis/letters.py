@@ -1,13 +1,8 @@
-"""Which letters does a reader take for the same? A text is folded before an index splits it into words.
+"""Which letters does a reader take for the same?
 
-Accents of Greek and Cyrillic letters are removed, and signs that readers leave out: the points of Hebrew, the vowel
-signs of Arabic, the nukta of Hindi. Letters with one meaning and several forms have one: final letters, the forms of
-alef, yeh and kaf, hiragana and katakana. Digits of all scripts are 0 to 9. Latin letters stay as they are.
-
-``letters.txt`` says which letters these are. ``tools/letters.mjs`` writes it from the root collation of CLDR.
-
-An index knows words only of letters and digits. So emoji, and the marks that join letters in Indic scripts, are in the
-index as letters of Tangut, the stand-ins. Source: docs/aql.md, "What a word is"; decision 0094.
+``letters.txt`` says which letters these are. ``tools/letters.mjs`` writes it from the root collation of CLDR. So emoji,
+and the marks that join letters in Indic scripts, are in the index as letters of Tangut, the stand-ins. Source:
+docs/aql.md, "What a word is"; decision 0094.
 """
 
 import re
@@ -29,7 +24,6 @@ _WRITTEN: dict[int, str] = {}
 
 
 def fold(text: str) -> str:
-    """Replace each character by what stands for it in an index. Most characters stand for themselves."""
     if text.isascii():
         return text
     found = _FORMS.keys() & set(text)
@@ -41,13 +35,11 @@ def fold(text: str) -> str:
 
 
 def fold_with_places(placed: PlacedText) -> PlacedText:
-    """Fold a text as ``fold`` does, and keep the places of its characters."""
     found = _FORMS.keys() & set(placed.text) if not placed.text.isascii() else set()
     return placed.sub(re.compile(f"[{''.join(sorted(found))}]"), _FORMS.__getitem__) if found else placed
 
 
 def written(word: str) -> str:
-    """Return a word of an index with the characters for which its stand-ins stand."""
     return word if word.isascii() else word.translate(_WRITTEN)
 
 

@@ -1,4 +1,4 @@
-"""Which form does a text have before an index splits it into words? It is the same for every engine."""
+"""Which form does a text have before an index splits it into words?"""
 
 import itertools
 import re
@@ -24,11 +24,10 @@ _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 
 
 def normal(text: str) -> str:
-    """Return the text in the form that is split into words.
+    """That is Unicode NFKC without lone surrogates and soft hyphens.
 
-    That is Unicode NFKC without lone surrogates and soft hyphens. In scripts without blanks between words, a BREAK
-    separates each character from its neighbours. Between the thousands of a number, a blank that is thin or does not
-    break becomes a NARROW_BLANK.
+    In scripts without blanks between words, a BREAK separates each character from its neighbours. Between the thousands
+    of a number, a blank that is thin or does not break becomes a NARROW_BLANK.
     """
     if text.isascii():
         return text
@@ -49,11 +48,10 @@ class PlacedText(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return a text in which each character stands for itself."""
         return cls(text, range(len(text)), range(1, len(text) + 1))
 
     def sub(self, pattern: re.Pattern[str], of: Callable[[str], str]) -> Self:
-        """Replace each match of a pattern by what ``of`` returns. Its characters stand for the whole match.
+        """Its characters stand for the whole match.
 
         For a match that leaves no trace, the character before it stands, too.
         """
@@ -79,7 +77,6 @@ class PlacedText(NamedTuple):
 
 
 def normal_with_places(text: str) -> PlacedText:
-    """Return what ``normal`` returns, and for which characters of ``text`` each character stands."""
     placed = PlacedText.of(text)
     if normal(text) == text:
         return placed
@@ -96,7 +93,6 @@ def normal_with_places(text: str) -> PlacedText:
 
 
 def _beginnings(text: str) -> Iterator[int]:
-    """List the indexes of the characters that are not composed with those before them."""
     for at, character in enumerate(text):
         joins = unicodedata.category(character)[0] == "M" or _JOINED[0] <= character <= _JOINED[-1]
         if at == 0 or character.isascii() or not joins:

@@ -1,14 +1,7 @@
-"""In which other spellings is a text found? The index holds these variants beside the words as they are written.
+"""In which other spellings is a text found?
 
-A number with separators between its thousands is found without them: 1,234, 1.234 and 1'234 as 1234. A word whose
-capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. A
-compound is found by its parts, too, if the language's compounds are taken apart (``compounds``): Dampfmaschine as Dampf
-and Maschine. A word with umlauts is found by its spelling without them: ü as ue, å as aa. A word or number that signs
-or blanks divide is found as one word (``joints``): e-mail as email. A variant stands beside the word as it is, never in
-its place.
-
-Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Sources: docs/aql.md, "By
-keywords"; decision 0094 (bigrams).
+A variant stands beside the word as it is, never in its place. Sources: docs/aql.md, "By keywords"; decision 0094
+(bigrams).
 """
 
 import itertools
@@ -89,7 +82,6 @@ def bigrams(text: str) -> str:
 
 
 def has_bigrams(text: str) -> bool:
-    """Return whether ``bigrams`` changes a ``normal`` text."""
     return not text.isascii() and _RUN.search(text) is not None
 
 
@@ -99,7 +91,6 @@ def stands_alone(text: str) -> bool:
 
 
 def bigrams_with_places(placed: PlacedText) -> PlacedText:
-    """Write bigrams as ``bigrams`` does, and keep the places of the characters."""
     text = placed.text
     if not has_bigrams(text):
         return placed
@@ -146,7 +137,6 @@ def joined(text: str) -> Iterator[VariantWord]:
 
 
 def variants_with_places(text: str, parts: CompoundParts | None = None) -> Iterator[list[VariantWord]]:
-    """List the variants as ``variants`` does, and say for which characters of ``text`` each word stands."""
     for variant, at in _variants(text, parts):
         yield [VariantWord(word.text, at + word.start, at + word.end) for word in variant]
 
@@ -162,7 +152,6 @@ _Variant: TypeAlias = Sequence[VariantWord]
 
 
 def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant, int]]:
-    """List the variants of a text, each with the index of the first character for which it stands."""
     if not text.isascii():
         text = text.translate(_AS_BLANKS) if BREAK in text or NARROW_BLANK in text else text
     signs = _LONG_OR_SIGN if parts is not None else _ASCII_SIGN if text.isascii() else _SIGN
@@ -179,14 +168,12 @@ def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant
 
 
 def _run_around(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the run of non-blank characters that contains a place. A long run is cut."""
     before, after = text[max(0, at - LONGEST) : at], text[at : at + LONGEST + 1]
     start = at - len(before.rsplit(None, 1)[-1]) if before and not before[-1].isspace() else at
     return start, at + len(after.split(None, 1)[0])
 
 
 def _word_around(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the word or number that contains a place. A long one is cut."""
     start = at
     while start and at - start <= LONGEST and text[start - 1].isalnum():
         start -= 1
@@ -196,10 +183,9 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=10_000)
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
-    """List the variants of a run of characters: with the parts of its words, without umlauts, and with both changes.
+    """A variant that repeats the run or another variant is left out.
 
-    A variant that repeats the run or another variant is left out. If none is left, and the run has a number with
-    separators, there is one variant: the run without these separators.
+    If none is left, and the run has a number with separators, there is one variant: the run without these separators.
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]

@@ -21,13 +21,11 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
-    """One entry of a feed. Only search feeds have ``score`` and ``terms``.
+    """One entry of a feed.
 
-    ``address`` is the address of what the entry shows. ``marks`` are the places of the summary that match, and
-    ``copies`` is the number of hits with the same content that were left out. Both are None unless the caller asks
-    for them. ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML. It is None if
-    only the address is shown. ``author_address`` is the author's address if the author is a user. ``links`` are the
-    entry's links besides the one to its ``address``.
+    ``marks`` are the places of the summary that match, and ``copies`` is the number of hits with the same content that
+    were left out. ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML. It is None if
+    only the address is shown.
     """
 
     id: str
@@ -75,10 +73,10 @@ class FeedFacet(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """A feed's header and entries. ``total`` is None unless the caller asks for it.
+    """A feed's header and entries.
 
-    ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without
-    facets. ``partial`` says that a repository that was searched did not answer.
+    ``facets`` is None in a list, and empty in a search without facets. ``partial`` says that a repository that was
+    searched did not answer.
     """
 
     id: str
@@ -115,7 +113,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
 
 
 def as_json(feed: Feed, media_type: str) -> bytes:
-    """Write the feed as JSON. ``media_type`` is the media type of the objects at their addresses."""
+    """``media_type`` is the media type of the objects at their addresses."""
     document: dict[str, object] = {
         "id": feed.id,
         "title": feed.title,

@@ -1,9 +1,8 @@
 """A search whose copies are collapsed: of several hits with the same content, only the first one is shown.
 
-Contents are the same if they are equal byte by byte. Only objects whose content the caller may read are copies or have
-copies, because a caller who may only browse an object learns nothing of its content. Only the first hits are compared
-with each other (the setting ``walk_hits`` says how many), and a page beyond them is refused. Total and facets count
-copies as well. Source: docs/aql.md, "Copies"; docs/decisions/0060.
+Only objects whose content the caller may read are copies or have copies, because a caller who may only browse an object
+learns nothing of its content. Total and facets count copies as well. Source: docs/aql.md, "Copies";
+docs/decisions/0060.
 """
 
 import itertools
@@ -35,10 +34,7 @@ class _PageOfWalk(NamedTuple):
 
 
 def page(inquiry: Inquiry) -> HitPage:
-    """Return the page that the question names by its number, with the hits as of now.
-
-    Raises what ``results.search`` raises.
-    """
+    """Raises what ``results.search`` raises."""
     question, most = inquiry.question, inquiry.options.walk_hits
     if question.words == "auto":
         return results.relaxed_if_few(inquiry, page)
@@ -58,7 +54,7 @@ def page(inquiry: Inquiry) -> HitPage:
 
 
 def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
-    """Make the walk that follows a page. ``after`` are the hits that the page showed.
+    """``after`` are the hits that the page showed.
 
     These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
     by its copies. So if an original is removed during the walk, a copy takes its place.
@@ -83,7 +79,7 @@ def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
 
 
 def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> _PageOfWalk:
-    """Return the page that starts at the place ``start`` of a walk. ``walk`` is the whole walk that ``make_walk`` made.
+    """``walk`` is the whole walk that ``make_walk`` made.
 
     It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
     shown as a hit of its own. Raises what ``results.page_of_counters`` raises.
@@ -114,7 +110,6 @@ def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> _PageOfWa
 
 
 def _contents(inquiry: Inquiry, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
-    """Return the digests of these objects' contents by counter, without contents that the caller may not read now."""
     return _readable(inquiry, visible, lists.content_digests(inquiry.cx, inquiry.repository.id, counters))
 
 
@@ -128,14 +123,12 @@ def _readable(inquiry: Inquiry, visible: Visible, digests: Collection[ContentDig
 
 
 def _still_hits(inquiry: Inquiry, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return the counters of the objects in ``digests`` that are still hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(inquiry.snapshot.counters(among, "made")) if ids else set()
 
 
 def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -> dict[int, int]:
-    """Return each hit's original, in the order of hits: the first hit with the same content, perhaps the hit itself."""
     first_of: dict[bytes, int] = {}
     return {
         counter: first_of.setdefault(contents[counter].sha256, counter) if counter in contents else counter
@@ -144,13 +137,11 @@ def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -
 
 
 def _count(original_of: Mapping[int, int]) -> dict[int, int]:
-    """Return each original's number of copies. The originals keep their order."""
     return {original: hits - 1 for original, hits in Counter(original_of.values()).items()}
 
 
 def _with_copies(
     shown_page: HitPage, copies_of: Mapping[int, int], contents: Mapping[int, ContentDigest]
 ) -> tuple[results.Hit, ...]:
-    """Return the hits of a page, each with its number of copies."""
     by_id = {contents[original].object_id: count for original, count in copies_of.items() if original in contents}
     return tuple(msgspec.structs.replace(hit, copies=by_id.get(hit.object_id, 0)) for hit in shown_page.hits)

@@ -27,12 +27,10 @@ WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
 class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
-    ``narrowings`` are the values of the query's facets that hits must have. With ``bare``, hits have neither excerpts
-    nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
-    hits. With ``collapse``, ``paging`` leaves out copies of hits (``copies``); ``results`` does not. ``meaning`` says
-    whether objects near in meaning are found, too. With None, such objects are found only if ``words`` is ``any``. A
-    search with sorts never finds them. ``locale`` names the language of the keywords, if it is known. With ``typed``,
-    hits that hold the words as they follow each other in the question come first.
+    The first page begins after the first ``start`` hits. With ``collapse``, ``paging`` leaves out copies of hits
+    (``copies``); ``results`` does not. ``meaning`` says whether objects near in meaning are found, too. With None, such
+    objects are found only if ``words`` is ``any``. A search with sorts never finds them. With ``typed``, hits that hold
+    the words as they follow each other in the question come first.
     """
 
     query: Query = Query()
@@ -55,7 +53,6 @@ class Inquiry(msgspec.Struct, frozen=True):
     """A question, who asks it, and the two snapshots that answer it.
 
     ``cx`` must be a read that began after the ``snapshot`` of the index was taken. Relative dates count from ``now``.
-    ``memory`` is that of the process.
     """
 
     cx: Connection
@@ -68,13 +65,10 @@ class Inquiry(msgspec.Struct, frozen=True):
     question: SearchQuestion = SearchQuestion()
 
     def asking(self, question: SearchQuestion) -> Self:
-        """Return the same with another question."""
         return msgspec.structs.replace(self, question=question)
 
     def changed(self, **changes: Any) -> Self:
-        """Return the same with a question that differs in these fields."""
         return self.asking(msgspec.structs.replace(self.question, **changes))
 
     def view(self) -> RepositoryView:
-        """Return the repository as the caller sees it."""
         return RepositoryView.read(self.cx, self.repository, self.principals)

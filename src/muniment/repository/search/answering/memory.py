@@ -1,8 +1,7 @@
-"""What does a process remember from one search to the next? Queries, and what ACLs grant.
+"""What does a process remember from one search to the next?
 
-An answer of the database is remembered under a mark (``marks``). A search uses the answer only if its own read of the
-database finds the same mark. A commit that changes the answer renews the mark. So the very next search in every process
-obeys the commit (docs/decisions/0053).
+A search uses the answer only if its own read of the database finds the same mark. So the very next search in every
+process obeys the commit (docs/decisions/0053).
 """
 
 from collections.abc import Callable, Mapping
@@ -47,8 +46,7 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 class SearchMemory:
     """Remembers queries and ACLs for the searches of one process.
 
-    In each method, ``cx`` must read one snapshot of the database. ``bind`` adds ``synonyms`` to the words of a query.
-    ``meaning`` finds objects near in meaning; None if nothing is embedded.
+    In each method, ``cx`` must read one snapshot of the database.
     """
 
     def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
@@ -59,13 +57,13 @@ class SearchMemory:
         self._granted_acls: Memory[tuple[int, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-        """Return the query that ``reader`` reads from a document. Names and limits must be the same in all calls."""
+        """Names and limits must be the same in all calls."""
         return self._queries.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
 
     def bind(
         self, cx: Connection, repository_id: int, query: Query, acl_ids: Mapping[str, int], now: Instant
     ) -> BoundQuery:
-        """Bind a query to the repository's types. A bound query that depends on ``now`` is not remembered.
+        """A bound query that depends on ``now`` is not remembered.
 
         Raises what ``bind.bind`` raises.
         """
@@ -86,7 +84,6 @@ class SearchMemory:
         )
 
     def granted_acls(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
-        """Return the ACLs that let the caller browse, and those of them that also let the caller read."""
         mark, question = version_stamps.read(cx).acls, (repository_id, principals.accessors)
         granted_acls = self._granted_acls.recall(question, mark)
         if granted_acls is not None:

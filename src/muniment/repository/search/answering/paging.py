@@ -26,10 +26,7 @@ class TurnedPage(NamedTuple):
 
 
 def by_number(inquiry: Inquiry) -> HitPage:
-    """Return the page that the question names by its number, with the hits as of now.
-
-    Raises what ``results.search`` raises.
-    """
+    """Raises what ``results.search`` raises."""
     return collapsing.page(inquiry) if inquiry.question.collapse else results.search(inquiry)
 
 
@@ -92,7 +89,6 @@ def _make(inquiry: Inquiry, cursor: Cursor, holder: Holder, now: Instant) -> Wal
 
 
 def _write(inquiry: Inquiry, cursor: Cursor, selection: str) -> str:
-    """Write the cursor to the page after the one that the question asks for."""
     return scrolls.write(inquiry.cx, cursor, _binding(inquiry, selection, inquiry.question.page + 1))
 
 

@@ -1,8 +1,7 @@
 """A page of a search: hits of the index that the database confirms.
 
-First a snapshot of the index is taken. Then one read of the database says what the caller may see, which changes the
-snapshot has missed, and which properties the hits have now. So a page obeys every change that was committed before the
-read began, however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
+So a page obeys every change that was committed before the read began, however far the index agent is behind. Source:
+given 2.9; docs/decisions/0004.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -54,11 +53,10 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
+    """One page of hits, as of ``position`` in the change log.
 
-    ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
-    count all. ``counters`` are the hits' counters; it is empty on a page of a walk. ``relaxed`` says that hits need not
-    have all of the words. ``left_out`` is how many words of the question a relaxed search did not look for, because
+    ``facet_hits`` is how many hits the facets count; None if they count all. ``counters`` are the hits' counters; it is
+    empty on a page of a walk. ``left_out`` is how many words of the question a relaxed search did not look for, because
     they were too many.
     """
 
@@ -114,7 +112,6 @@ def search(inquiry: Inquiry) -> HitPage:
 def _page(
     inquiry: Inquiry, index_search: Search, hits: Iterable[tuple[IndexHit, ObjectSummary]], answer: Answer
 ) -> HitPage:
-    """Make a page of hits, with the total and the facets of ``answer``."""
     question = inquiry.question
     any_word = question.words == "any"
     return HitPage(
@@ -202,10 +199,7 @@ def searches_of_counters(inquiry: Inquiry) -> tuple[Search, Search]:
 
 
 def show(inquiry: Inquiry, counters: Sequence[int], index_search: Search, count_search: Search) -> HitPage:
-    """Return a page of the hits of ``index_search`` that have these counters, in this order.
-
-    ``count_search`` gives the total and the facets.
-    """
+    """``count_search`` gives the total and the facets."""
     snapshot = inquiry.snapshot
     summaries = inventory.summaries_by_counter(inquiry.cx, inquiry.repository.id, counters) if counters else {}
     browsable = [
@@ -228,10 +222,9 @@ def show(inquiry: Inquiry, counters: Sequence[int], index_search: Search, count_
 
 
 def prepare(inquiry: Inquiry) -> Search:
-    """Make the search of a question, for what the caller may see of the snapshot.
+    """The search's limit is 0: replace it before you run the search.
 
-    The search's limit is 0: replace it before you run the search. Raises BadQuery, UnknownType, UnknownProperty,
-    WrongValue, IndexBehind, IndexUnavailable.
+    Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     question = inquiry.question
     if question.typed and not question.query.sorts:
@@ -257,11 +250,6 @@ def prepare(inquiry: Inquiry) -> Search:
 
 
 def _near(inquiry: Inquiry, search: Search) -> Near | None:
-    """Return the objects that are near a question in meaning.
-
-    Return None if such objects are not wanted, if nothing is embedded, or if the question has sorts or no words to
-    compare.
-    """
     question, meaning = inquiry.question, inquiry.memory.meaning
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if meaning is None or not wanted or question.query.sorts:
@@ -275,13 +263,11 @@ def _near(inquiry: Inquiry, search: Search) -> Near | None:
 
 
 def _with_facets(inquiry: Inquiry, query: BoundQuery) -> tuple[tuple[BoundFacet, ...], BoundQuery]:
-    """Return the facets of a question, checked, and the query narrowed to the values that the question asks for."""
     bound_facets, condition = narrowing(inquiry)
     return bound_facets, query if condition is None else _both(query, condition)
 
 
 def narrowing(inquiry: Inquiry) -> tuple[tuple[BoundFacet, ...], Condition | None]:
-    """Return the facets of a question, checked, and the condition of the values to which they are narrowed."""
     question = inquiry.question
     if not question.query.facets and not question.narrowings:
         return (), None
@@ -291,7 +277,6 @@ def narrowing(inquiry: Inquiry) -> tuple[tuple[BoundFacet, ...], Condition | Non
 
 
 def check_offered(query: Query, repository: Repository) -> None:
-    """Raise BadQuery for a query that names another repository."""
     if strangers := set(query.repositories) - {repository.name}:
         raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
 
@@ -301,10 +286,7 @@ def _bound(inquiry: Inquiry, query: Query) -> BoundQuery:
 
 
 def bind_query(cx: Connection, view: RepositoryView, query: Query, now: Instant, memory: SearchMemory) -> BoundQuery:
-    """Check a query against the repository's types, and return what an object must meet, locations included.
-
-    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
-    """
+    """Raises BadQuery, UnknownType, UnknownProperty, WrongValue."""
     texts = bind.acl_texts(query.condition)
     acl_ids = acls.look_up(cx, view.repository.id, texts, view.principals) if texts else {}
     bound_query = memory.bind(cx, view.repository.id, query, acl_ids, now)
@@ -313,7 +295,6 @@ def bind_query(cx: Connection, view: RepositoryView, query: Query, now: Instant,
 
 
 def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
-    """Return a query for the objects of ``query`` that also meet ``condition``."""
     both = condition if query.condition is None else ConditionSet("AND", (query.condition, condition))
     return msgspec.structs.replace(query, condition=both)
 

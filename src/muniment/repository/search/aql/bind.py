@@ -1,8 +1,7 @@
 """Does a query fit a repository's types?
 
-``bind`` adds all sub-types to the query's types, and reads each value of the query by the kind of its property. A
-negative comparison, such as NOT_EQUAL, is the opposite of a positive one. An object meets the negative comparison if
-none of its values meets the positive one. So an object without a value meets the negative comparison, too.
+An object meets the negative comparison if none of its values meets the positive one. So an object without a value meets
+the negative comparison, too.
 """
 
 import calendar
@@ -87,11 +86,11 @@ ACL_NAME = "acl_name"
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """Check a query. Return its types with all sub-types, and its condition with the values read.
+    """If no types are returned, every type fits.
 
-    Each value is read by its property's kind. If no types are returned, every type fits. The query's locations are
-    not returned. ``acls`` maps a text of ``acl_texts`` to the id of the ACL that the caller means by it. A text that
-    is not in ``acls`` names no ACL. Relative dates count from ``now``. Raises UnknownType, UnknownProperty, WrongValue.
+    The query's locations are not returned. ``acls`` maps a text of ``acl_texts`` to the id of the ACL that the caller
+    means by it. A text that is not in ``acls`` names no ACL. Relative dates count from ``now``. Raises UnknownType,
+    UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
@@ -102,7 +101,6 @@ def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Insta
 
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
-    """List the texts by which an expression names ACLs."""
     texts = set[str]()
     for each in tree.singles(expression):
         if isinstance(each, Property | PropertyList) and each.name == ACL_NAME:
@@ -111,12 +109,10 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
 
 
 def has_ages(expression: Expression | None) -> bool:
-    """Return whether an expression depends on the time of the search."""
     return any(isinstance(each, RelativeDate) for each in tree.singles(expression))
 
 
 def property_names(condition: Condition | None) -> frozenset[str]:
-    """List the properties that a condition compares."""
     compared = [each for each in conditions.singles(condition) if not isinstance(each, Fulltext)]
     return frozenset(ACL_NAME if isinstance(each, Carries) else each.name for each in compared)
 
@@ -209,7 +205,6 @@ def _positive(expression: Property, operator: PropertyOperator, kind: values.Kin
 
 
 def _like(expression: Property, operator: PropertyOperator) -> Condition:
-    """Return the condition of a string comparison. If the comparison is not exact, ``*`` and ``?`` are wildcards."""
     text = fold(expression.value)
     if operator == "EQUAL" and not expression.fuzzy and (expression.exact or not patterns.has_gaps(text)):
         return OneOf(expression.name, (expression.value,))
@@ -225,7 +220,6 @@ def _like(expression: Property, operator: PropertyOperator) -> Condition:
 
 
 def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
-    """Return the condition that a value equals one of these. A date without a time equals each moment of that day."""
     days = [text for text in texts if kind == "date" and values.is_day(text)]
     single = tuple(values.read(kind, name, text) for text in texts if text not in days)
     ranges = [Between(name, values.read(kind, name, day), values.read(kind, name, day, end=True)) for day in days]
@@ -284,7 +278,7 @@ def _relative(expression: RelativeDate, kind: values.Kind, now: Instant) -> Betw
 
 
 def _add_units(moment: datetime, amount: int, unit: TimeUnit) -> datetime:
-    """Add units of time. A day that the month does not have becomes its last day. Raises OverflowError, ValueError."""
+    """A day that the month does not have becomes its last day."""
     if unit in _SECONDS:
         return moment + timedelta(seconds=amount * _SECONDS[unit])
     months = 12 * moment.year + moment.month - 1 + amount * (12 if unit == "YEAR" else 1)
@@ -294,7 +288,6 @@ def _add_units(moment: datetime, amount: int, unit: TimeUnit) -> datetime:
 
 
 def _period(moment: datetime, unit: TimeUnit) -> tuple[datetime, datetime]:
-    """Return when the minute, hour, day, week (from Monday), month or year of a moment begins and ends, in UTC."""
     minute = moment.replace(second=0, microsecond=0)
     match unit:
         case "MINUTE":

@@ -1,8 +1,7 @@
-"""What must an object meet? ``bind`` makes these conditions from a query that fits a repository's types.
+"""What must an object meet?
 
-Engines and ``evaluate`` know only these conditions, however a query was written. Names are the
-code's own (neutral) ones. Strings are compared by their folded forms (docs/decisions/0079). A comparison matches if any
-one value of the property does. A property without a value matches only the negation of a comparison.
+Strings are compared by their folded forms (docs/decisions/0079). A comparison matches if any one value of the property
+does. A property without a value matches only the negation of a comparison.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Do an object's ACL and its values meet a condition without keywords? Explanations ask this.
-
-The tests' oracle adds words to it, and every index engine is compared with the oracle.
-"""
+"""Do an object's ACL and its values meet a condition without keywords?"""
 
 from collections.abc import Mapping, Sequence
 from typing import assert_never
@@ -28,7 +25,6 @@ class Properties:
         self._values = values
 
     def meets(self, condition: Condition) -> bool:
-        """Return whether the object meets a condition."""
         match condition:
             case ConditionSet():
                 results = map(self.meets, condition.conditions)
@@ -65,7 +61,6 @@ class Properties:
         return list(map(_fold, self._values.get(name, ())))
 
     def finds(self, _fulltext: Fulltext) -> bool:
-        """Return whether the object meets keywords."""
         return False
 
 

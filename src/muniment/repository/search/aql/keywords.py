@@ -1,8 +1,8 @@
-"""What do keywords ask for? The simple language has words, "phrases", AND, OR, NOT, parentheses, ``*`` and ``?``.
+"""What do keywords ask for?
 
-AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case.
-AND and OR are operators only between two terms, and NOT only before a term; anywhere else they are words. Stray
-punctuation and unclosed quotation marks are ignored: ``'not'`` is a word. Source: docs/aql.md, "By keywords".
+AND binds tighter than OR, NOT applies to the next term, and a blank means AND. AND and OR are operators only between
+two terms, and NOT only before a term; anywhere else they are words. Stray punctuation and unclosed quotation marks are
+ignored: ``'not'`` is a word. Source: docs/aql.md, "By keywords".
 """
 
 import re
@@ -100,7 +100,6 @@ def count(keywords: Keywords | None) -> int:
 
 
 def check_count(number: int, limits: QueryLimits) -> None:
-    """Raise BadQuery if ``number``, as ``count`` returns it, is more than ``limits`` allow."""
     if number > limits.clauses:
         raise BadQuery(f"The query has more than {limits.clauses} keywords.")
 
@@ -111,8 +110,6 @@ def fuzzy(keywords: Keywords) -> Keywords:
 
 
 class _Reader:
-    """Reads pieces from left to right. A method that returns keywords stops after the pieces that it read."""
-
     def __init__(self, pieces: list[_Piece], max_depth: int) -> None:
         self._pieces = pieces
         self._at = 0
@@ -189,7 +186,6 @@ class _Reader:
         return Wild(wild)
 
     def _begins(self, at: int) -> bool:
-        """Return whether a term can begin at this piece."""
         return at < len(self._pieces) and self._pieces[at].text != ")"
 
     def _spells(self, word: str) -> bool:
@@ -200,14 +196,9 @@ class _Reader:
         )
 
     def _is_ordinary(self) -> bool:
-        """Return whether this "and", "or" or "not" may be an ordinary word.
-
-        It may be one if it is not in capitals, or if all keywords are in capitals.
-        """
         return self._capitals or not self._pieces[self._at].text.isupper()
 
     def _operator(self, word: str) -> bool:
-        """Return whether the next piece is this operator and a term follows it. The term before it has been read."""
         return self._spells(word) and self._begins(self._at + 1)
 
 

@@ -44,16 +44,15 @@ class Pattern(msgspec.Struct, frozen=True):
 
     @property
     def begins_open(self) -> bool:
-        """Whether the pattern begins with a wildcard. To match such a pattern, an engine must read every value."""
+        """To match such a pattern, an engine must read every value."""
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     @property
     def has_several_gaps(self) -> bool:
-        """Whether the pattern has more than one wildcard."""
         return sum(isinstance(piece, Gap) for piece in self.pieces) > 1
 
     def matches(self, text: str) -> bool:
-        """Return whether the whole text matches. Each piece of the pattern takes time in proportion to the text."""
+        """Each piece of the pattern takes time in proportion to the text."""
         if not self.has_several_gaps:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
@@ -78,15 +77,11 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 def read(text: str) -> Pattern:
-    """Read a text in which ``*`` and ``?`` are wildcards."""
     return Pattern(tuple(_pieces(text)))
 
 
 def matcher(several: Sequence[Pattern]) -> Callable[[str], bool]:
-    """Return a function that says whether a whole text matches any of these patterns.
-
-    For many texts, it takes a small part of the time that ``Pattern.matches`` takes.
-    """
+    """For many texts, it takes a small part of the time that ``Pattern.matches`` takes."""
     expressions = ["".join(map(_expression, each.pieces)) for each in several if not each.has_several_gaps]
     whole = re.compile("|".join(expressions) if expressions else "(?!)", re.DOTALL)
     others = [each for each in several if each.has_several_gaps]
@@ -94,15 +89,13 @@ def matcher(several: Sequence[Pattern]) -> Callable[[str], bool]:
 
 
 def has_gaps(text: str) -> bool:
-    """Return whether a text holds a wildcard."""
     return "*" in text or "?" in text
 
 
 def similar(text: str) -> tuple[Pattern, ...]:
-    """List patterns that together match the text and every text that differs from it in one letter.
+    """The difference is one letter more, one letter less, another letter, or two neighbours in the other order.
 
-    The difference is one letter more, one letter less, another letter, or two neighbours in the other order. A text
-    shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches only itself.
+    A text shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches only itself.
     """
     if not SIMILAR_FROM <= len(text) <= LONGEST_SIMILAR:
         return (Pattern((text,)),)
@@ -114,7 +107,6 @@ def similar(text: str) -> tuple[Pattern, ...]:
 
 
 def _places(part: str, text: str) -> int:
-    """Return a number whose bit n says that the part occurs in the text from character n on."""
     bits, at = bytearray(b"0" * (len(text) + 1)), text.find(part)
     while at >= 0:
         bits[-1 - at] = ord("1")

@@ -51,7 +51,6 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, options: RepositoryOptions) -> Self:
-        """Return the limits that the settings name."""
         return cls(options.max_query_depth, options.max_query_clauses)
 
 
@@ -136,7 +135,6 @@ def words_of(keywords: Keywords | None) -> Iterator[Term | Wild | Phrase]:
 
 
 def with_parts(keywords: Keywords, change: Callable[["Keywords"], "Keywords"]) -> Keywords:
-    """Return keywords with each of their parts changed; words and phrases have no parts."""
     match keywords:
         case Both() | Either():
             return msgspec.structs.replace(keywords, parts=tuple(map(change, keywords.parts)))
@@ -254,9 +252,7 @@ class Location(msgspec.Struct, frozen=True):
 class FacetDefinition(msgspec.Struct, frozen=True):
     """How hits are counted by the values of a property.
 
-    ``attributes`` names the property. ``group_by`` says how values are grouped, and ``properties`` are options of the
-    grouping, such as the time zone. ``sort`` is None if the definition names none. A negative ``max_values`` asks for
-    all values. ``nested`` says how the hits of each value are counted once more, by another definition.
+    ``sort`` is None if the definition names none. A negative ``max_values`` asks for all values.
     """
 
     id: str
@@ -272,10 +268,8 @@ class FacetDefinition(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True, tag=True):
     """A query for the objects of these types and their sub-types, in one of these locations, that meet the condition.
 
-    Without types, it asks for objects of any type. Without a condition, all of these objects are hits. Without
-    locations, hits may lie anywhere. ``columns`` are the properties that inlined objects show. ``repositories``
-    names the repositories to search; a search of one repository refuses any other name. Facets count the first
-    ``facet_hits`` hits, or all if ``facet_hits`` is None.
+    ``repositories`` names the repositories to search; a search of one repository refuses any other name. Facets count
+    the first ``facet_hits`` hits, or all if ``facet_hits`` is None.
     """
 
     types: tuple[str, ...] = ()
@@ -292,8 +286,6 @@ class Query(msgspec.Struct, frozen=True, tag=True):
 
 
 def with_fulltexts(query: Query, change: Callable[[Fulltext], Fulltext]) -> Query:
-    """Return the query with each of its full-text expressions changed."""
-
     def changed(expression: Expression) -> Expression:
         if isinstance(expression, ExpressionSet):
             return ExpressionSet(expression.operator, tuple(map(changed, expression.expressions)))

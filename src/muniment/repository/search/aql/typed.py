@@ -1,8 +1,7 @@
-"""What does a person mean who types a question? The question is translated into the language of keywords.
+"""What does a person mean who types a question?
 
-A person who types "command not found" looks for these words. So AND, OR and NOT are operators only in capitals, and
-only if other words are not in capitals. ``-word`` and ``!word`` leave a word out. A field with a value, such as
-``type:invoice``, narrows the whole question. Source: docs/aql.md, "As people type"; docs/decisions/0092.
+So AND, OR and NOT are operators only in capitals, and only if other words are not in capitals. Source: docs/aql.md, "As
+people type"; docs/decisions/0092.
 """
 
 import itertools
@@ -62,12 +61,11 @@ class Translation(NamedTuple):
 
 
 def translate(text: str, is_readable: IsReadable = lambda _field: False) -> Translation:
-    """Translate a question that somebody typed. An empty text in the result finds everything."""
+    """An empty text in the result finds everything."""
     return _Translator(text, is_readable).translate()
 
 
 def has_fields(text: str) -> bool:
-    """Return whether a question holds what looks like a field of ``FIELDS``."""
     return any((match["field"] or "").lower() in FIELDS for match in _PIECE.finditer(text))
 
 
@@ -79,10 +77,7 @@ class _Open(NamedTuple):
 
 
 class _Translator:
-    """Translates one question, piece by piece.
-
-    ``_question`` gets the translated pieces, and ``_unwanted`` those that are left out of the whole question.
-    """
+    """``_question`` gets the translated pieces, and ``_unwanted`` those that are left out of the whole question."""
 
     def __init__(self, text: str, is_readable: IsReadable) -> None:
         self._text = text
@@ -124,7 +119,6 @@ class _Translator:
         return self._open[-1].target if self._open else self._question
 
     def _field(self, piece: re.Match[str]) -> TypedField | None:
-        """Return what looks like a field in a piece; None if nothing does."""
         name = piece["field"]
         if not name or _NO_FIELD.match(self._text, piece.end("field") + 1):
             return None
@@ -132,7 +126,6 @@ class _Translator:
         return TypedField(name.lower(), value.strip(), bool(piece["sign"]), piece[0])
 
     def _narrows(self, at: int, field: TypedField) -> bool:
-        """Take a field if it can narrow the question, and return whether it can."""
         operators = self._operators_before()
         field = field._replace(unwanted=field.unwanted != bool(operators.count("NOT") % 2))
         if field.name not in FIELDS or not field.value or not self._is_readable(field):
@@ -151,7 +144,6 @@ class _Translator:
             self._target.append(word)
 
     def _take(self, at: int, parts: list[str]) -> None:
-        """Take a term, or the beginning of a group, into the question or into what the question leaves out."""
         piece, target = self._pieces[at], self._target
         opens = piece["bracket"] == "("
         if piece["sign"]:
@@ -176,7 +168,6 @@ class _Translator:
         self._left_out.append(LeftOut(self._text[start + 1 : end], self._text[:start] + self._text[start + 1 :]))
 
     def _is_operator(self, at: int, word: str = "") -> bool:
-        """Return whether a piece is an operator, or this operator."""
         if at >= len(self._pieces) or self._capitals:
             return False
         piece = self._pieces[at]
@@ -184,7 +175,6 @@ class _Translator:
         return said.isupper() and said.lower() in ((word,) if word else OPERATORS)
 
     def _operators_before(self) -> list[str]:
-        """List the operators at the end of what has been translated."""
         return list(itertools.takewhile(lambda each: each in ("AND", "OR", "NOT"), reversed(self._target)))
 
     def _joined(self) -> str:
@@ -199,13 +189,11 @@ class _Translator:
 
 
 def _word(piece: re.Match[str]) -> str:
-    """Return the words of a piece as they were typed."""
     prefix = f"{piece['field']}:" if piece["field"] else ""
     return prefix + (piece["phrase"] or piece["word"] or "")
 
 
 def _written(piece: re.Match[str]) -> list[str]:
-    """Write a word or a phrase so that the language of keywords takes it for one."""
     if piece["phrase"] is not None:
         return [*([piece["field"]] if piece["field"] else []), f'"{piece["phrase"]}"']
     word = _word(piece)

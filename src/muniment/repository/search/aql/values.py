@@ -42,7 +42,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
 
 
 def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
-    """Read a value by the property's kind. With ``end``, a date without a time becomes the last moment of the day.
+    """With ``end``, a date without a time becomes the last moment of the day.
 
     Raises WrongValue.
     """
@@ -69,7 +69,6 @@ def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
 
 
 def is_day(text: str) -> bool:
-    """Return whether a text has the form of a date without a time."""
     return _DAY_ALONE.fullmatch(text) is not None
 
 

@@ -1,7 +1,4 @@
-"""What does an index engine do? The agent writes documents, and a search asks one snapshot.
-
-The contract names neither folders nor the built-in engine. A generation is an index that was made in one go. The engine
-gives each generation its name. Searches read the current generation while a rebuild fills the next one.
+"""What does an index engine do?
 
 A search takes a snapshot of the index first, and then opens a read of the database. So the read knows every change that
 the snapshot has missed, and the answer is true as of the read.
@@ -63,7 +60,6 @@ class Visible(msgspec.Struct, frozen=True):
     all_versions: bool = False
 
     def may_read(self, key: str, acl: int, owner: str) -> bool:
-        """Return whether the caller may read an object that the index has found."""
         if self.everything:
             return True
         if key in self.decided:
@@ -116,8 +112,6 @@ class Search(msgspec.Struct, frozen=True):
 
     ``facet_hits`` is how many of the first hits the facets count, or None if they count all hits. If ``among`` is not
     None, only the objects that it names can be hits; if ``limit`` is at least their number, the hits come in any order.
-    With ``bare``, the hits have neither excerpts nor terms. With ``marks``, the hits say where their excerpts match.
-    ``near`` lists objects that are near the question in meaning.
     """
 
     query: BoundQuery
@@ -149,9 +143,9 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    In a bare hit, ``embedding`` is the id of the object's embedding, or 0 if the object has none. Other hits have 0.
-    ``marks`` are the matches in the excerpt, each with the index of its first character and the index after its last.
-    They are None unless the search asks for them.
+    In a bare hit, ``embedding`` is the id of the object's embedding, or 0 if the object has none. ``marks`` are the
+    matches in the excerpt, each with the index of its first character and the index after its last. They are None
+    unless the search asks for them.
     """
 
     object_id: str
@@ -212,9 +206,8 @@ class LeafWeight(msgspec.Struct, frozen=True):
 class Examination(msgspec.Struct, frozen=True):
     """What the index knows of one object in one search, including what the search's caller may not see.
 
-    ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read the
-    object. ``leaves`` are the words and phrases that the query looks up, including those under a NOT. ``by_meaning`` is
-    what the object's nearness in meaning adds to the score.
+    ``score`` is None if the object is no hit of the search. ``leaves`` are the words and phrases that the query looks
+    up, including those under a NOT.
     """
 
     document: Document

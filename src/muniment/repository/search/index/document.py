@@ -1,4 +1,4 @@
-"""What does the index keep of an object? Its document."""
+"""What does the index keep of an object?"""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,12 +14,10 @@ from muniment.repository.store.objects.table import StoredObject
 class Document(msgspec.Struct, frozen=True):
     """One object in the index: its searchable values, its text, its owner and its ACL.
 
-    ``key`` is the object's id, and ``owner`` is the key of its owner. ``values`` holds every searchable property by its
-    neutral name, which no setting changes. A double is held as a float, and a date as an instant. ``seq`` is the
-    object's counter, and ``modified`` the time of its last change; both serve to order hits. ``ids`` names the
-    properties that hold ids, in which keywords are not sought. ``embedding`` is the id of the embedding of the
-    object's heading and text, or 0 while there is none. A ``former`` version is found only if a search asks for all
-    versions.
+    ``values`` holds every searchable property by its neutral name, which no setting changes. A double is held as a
+    float, and a date as an instant. ``ids`` names the properties that hold ids, in which keywords are not sought.
+    ``embedding`` is the id of the embedding of the object's heading and text, or 0 while there is none. A ``former``
+    version is found only if a search asks for all versions.
     """
 
     key: str

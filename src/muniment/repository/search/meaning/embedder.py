@@ -1,7 +1,6 @@
 """The embedder: it follows the change logs, and keeps the embedding of every object up to date.
 
-It first looks at all objects of a repository, and then at those that change. It does not embed again what it has stored
-already, so an embedder that is killed repeats little.
+It does not embed again what it has stored already, so an embedder that is killed repeats little.
 """
 
 import threading
@@ -70,9 +69,9 @@ class Embedder:
         self._failures: Counter[str] = Counter()
 
     def advance(self) -> bool:
-        """Take a step for each repository, and say whether there was anything to do.
+        """If another process holds the lease, nothing happens.
 
-        If another process holds the lease, nothing happens. Raises Busy, DBAPIError, NotEmbedded.
+        Raises Busy, DBAPIError, NotEmbedded.
         """
         if not self._holds_lease():
             return False
@@ -81,7 +80,6 @@ class Embedder:
         return sum(self._step(repository) for repository in every) > 0
 
     def release(self) -> None:
-        """Give the lease back, so that another process can go on. Raises Busy, DBAPIError."""
         if self._renewed_at is not None:
             self._renewed_at = None
             with self._database.begin() as cx:
@@ -133,10 +131,6 @@ class Embedder:
         return True
 
     def _stale(self, cx: Connection, some: Sequence[StoredObject]) -> "list[_Stale]":
-        """Return those of these objects whose embedding is missing, or was made from another heading or text.
-
-        Objects whose text is not read yet are left out.
-        """
         texts = queue.text_of(cx, [stored.id for stored in some], READ)
         present = embeddings.of_objects(cx, [stored.id for stored in some])
         stale = []
@@ -151,9 +145,9 @@ class Embedder:
         return stale
 
     def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> bool:
-        """Embed these objects, one group after the other. Return False if the lease is lost meanwhile, else True.
+        """Return False if the lease is lost meanwhile, else True.
 
-        After False, some of the objects may not be embedded. Raises Busy, DBAPIError, NotEmbedded.
+        After False, some of the objects may not be embedded.
         """
         for group in _groups(stale):
             try:
@@ -169,10 +163,7 @@ class Embedder:
         return True
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
-        """Embed the passages of these objects.
-
-        Raises NotEmbedded. If the group has one object, the failure is counted for the object.
-        """
+        """If the group has one object, the failure is counted for the object."""
         try:
             of_each = iter(self._embeds.vectors([text for each in group for text in each.passages]))
         except NotEmbedded:
@@ -185,7 +176,6 @@ class Embedder:
         ]
 
     def _alone(self, one: "_Stale") -> list[NewEmbedding]:
-        """Embed one object of a group that failed. After ``_TRIES`` failures, the object is stored without vectors."""
         if self._failures[one.object_id] < _TRIES:
             return self._vectors_of([one])
         log.warning("a text cannot be embedded", object_id=one.object_id)
@@ -198,7 +188,6 @@ class Embedder:
 
 
 def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
-    """Divide objects into groups of at most ``_PASSAGES`` passages. An object with more is a group of its own."""
     group: list[_Stale] = []
     for each in stale:
         if group and sum(len(one.passages) for one in group) + len(each.passages) > _PASSAGES:
@@ -225,7 +214,6 @@ class _Stale(NamedTuple):
 
 
 def run(database: Database, embeds: Embeds, stop: threading.Event, clock: Callable[[], Instant]) -> None:
-    """Embed the objects of all repositories until ``stop`` is set."""
     embedder = Embedder(database, embeds, clock)
     look = 0.0
     with closing(Watch(database)) as watch:

@@ -1,7 +1,6 @@
-"""The embeddings of objects: for each object, a vector for each of its passages. A row never changes.
+"""The embeddings of objects: for each object, a vector for each of its passages.
 
-An object whose heading or text changes gets a row with another id. So an id in an index always stands for the same
-vectors. The database deletes the row with its object.
+So an id in an index always stands for the same vectors. The database deletes the row with its object.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,12 +50,10 @@ class NewEmbedding(msgspec.Struct, frozen=True):
 
 
 def are_there(cx: Connection) -> bool:
-    """Return whether any object is embedded."""
     return cx.execute(sa.select(embeddings.c.id).limit(1)).first() is not None
 
 
 def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embedding]:
-    """Return the embeddings of these objects by object id; an object that has none is left out."""
     found: dict[str, Embedding] = {}
     for portion in _portions(list(object_ids)):
         size = sa.func.length(embeddings.c.vectors)

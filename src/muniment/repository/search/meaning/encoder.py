@@ -1,4 +1,4 @@
-"""The encoder: it turns texts into vectors with the model. Similar texts have vectors of similar direction."""
+"""The encoder: it turns texts into vectors with the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,12 +50,11 @@ class Encoder:
         return found
 
     def knows(self, text: str) -> bool:
-        """Return whether the model knows the words of a text, and does not read them letter by letter."""
         pieces = self._tokenizer.encode(text[:_CHARACTERS], add_special_tokens=False).ids
         return sum(map(str.isalnum, text[:_CHARACTERS])) >= _LEAST_LETTERS * len(pieces)
 
 
 def as_bytes(vectors: NDArray[np.float32]) -> bytes:
-    """Return vectors as signed bytes. The largest number of each vector, by magnitude, becomes 127 or -127."""
+    """The largest number of each vector, by magnitude, becomes 127 or -127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     return bytes(np.rint(vectors * (127 / largest)).astype(np.int8).tobytes())

@@ -18,7 +18,6 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 def send(channel: socket.socket, message: bytes) -> None:
-    """Send a message. Raises OSError."""
     channel.sendall(_LENGTH.pack(len(message)) + message)
 
 

@@ -1,8 +1,7 @@
 """The model by which texts are embedded: where its weights are, and how they are made ready for the runtime.
 
-The weights are those of sentence-transformers/all-MiniLM-L6-v2. They come with a package from the package registry,
-and their digests are checked. The runtime needs its own format with 8-bit integers, so the weights are converted once
-for each data folder.
+The weights are those of sentence-transformers/all-MiniLM-L6-v2. The runtime needs its own format with 8-bit integers,
+so the weights are converted once for each data folder.
 """
 
 import hashlib
@@ -36,7 +35,6 @@ class ModelMissing(Exception):
 
 
 def check() -> None:
-    """Raise ModelMissing unless the runtime and the weights are installed."""
     for module in (_PACKAGE, "ctranslate2", "tokenizers", "safetensors", "numpy"):
         if importlib.util.find_spec(module) is None:
             raise ModelMissing(
@@ -47,9 +45,9 @@ def check() -> None:
 
 
 def ready(folder: Path) -> Path:
-    """Return the folder of the converted model, which lies below ``folder``.
+    """It is made if it is not there yet; this takes some seconds.
 
-    It is made if it is not there yet; this takes some seconds. Raises ModelMissing, OSError.
+    Raises ModelMissing, OSError.
     """
     check()
     converted = folder / _NAME
@@ -67,7 +65,6 @@ def ready(folder: Path) -> Path:
 
 
 def _weights(temporary: Path) -> Path:
-    """Unpack the weights, and return their folder. Raises ModelMissing unless their digests are the known ones."""
     spec = importlib.util.find_spec(_PACKAGE)
     places = list(spec.submodule_search_locations or ()) if spec else []
     if not places:
@@ -85,7 +82,6 @@ def _weights(temporary: Path) -> Path:
 
 
 def _convert(source: Path, target: Path) -> None:
-    """Write the model in the runtime's format."""
     import numpy as np
     from ctranslate2.specs import attention_spec, common_spec, transformer_spec
     from safetensors.numpy import load_file

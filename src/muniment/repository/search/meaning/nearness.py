@@ -73,8 +73,6 @@ class Meaning:
 
     @classmethod
     def of_folder(cls, folder: Path, most_vectors: int) -> "Meaning":
-        """Use the model that ``model.ready`` has made in a folder."""
-
         def load() -> TextEncoder:
             from muniment.repository.search.meaning.encoder import Encoder
 
@@ -83,11 +81,11 @@ class Meaning:
         return cls(load, most_vectors)
 
     def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
-        """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
+        """``by_words`` is the question's search, ``anything`` the same search without words.
 
-        ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if the
-        model does not know the question's words, and if ``anything`` finds no object with vectors, more than
-        ``MOST_OBJECTS`` of them, or more vectors than the process may remember. Raises what ``Snapshot.search`` raises.
+        The result is empty if the model does not know the question's words, and if ``anything`` finds no object with
+        vectors, more than ``MOST_OBJECTS`` of them, or more vectors than the process may remember. Raises what
+        ``Snapshot.search`` raises.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:
@@ -113,7 +111,6 @@ class Meaning:
         return Near(tuple(map(int, vectors.ids[order])), tuple(map(float, scores)), len(added))
 
     def _vector(self, text: str) -> Vector | None:
-        """Return the vector of a question, or None if the model does not know its words."""
         vector = self._questions.recall(text)
         if vector is not None:
             return vector
@@ -126,10 +123,6 @@ class Meaning:
 
 
 def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: float) -> list[int]:
-    """Return the places in ``vectors`` of the objects that answer a question best by words and meaning together.
-
-    ``best`` is the score of the best hit by words.
-    """
     places = {int(embedding): place for place, embedding in enumerate(vectors.ids)}
     by_words = {places[hit.embedding]: _without_lead(hit.score) / best for hit in hits if hit.embedding in places}
     nearest = np.lexsort((vectors.ids, -cosines))[:_BY_WORDS]
@@ -141,7 +134,6 @@ def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: flo
 
 
 def _towards(question: Vector, vectors: Vectors, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Vector:
-    """Return a question's vector, moved towards the vectors of these rows, with length 1."""
     mean = vectors.vectors(rows).mean(axis=0)
     moved: Vector = question + _FEEDBACK_WEIGHT * mean / np.linalg.norm(mean)
     return moved / np.linalg.norm(moved)

@@ -1,4 +1,4 @@
-"""Which texts of an object does the model read? Passages of a few sentences, the first with the object's heading.
+"""Which texts of an object does the model read?
 
 The model reads at most 256 tokens at one time, which are about 180 English words.
 """
@@ -52,10 +52,7 @@ def heading(stored: StoredObject) -> str:
 
 
 def _read_by_model(heading: str, text: str) -> str:
-    """Return what the model reads of an object; the heading is not repeated if the text begins with its words.
-
-    Of an object without text it reads nothing.
-    """
+    """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
     beginning = text[:READ]
     if not beginning.strip():
         return ""
@@ -66,7 +63,6 @@ def _read_by_model(heading: str, text: str) -> str:
 
 
 def _end(words: list[str], start: int) -> int:
-    """Return the end of the passage that begins at the word ``start``: the place after its last word."""
     end, characters = start, -1
     while end < min(len(words), start + _WORDS) and characters + 1 + len(words[end]) <= _CHARACTERS:
         characters += 1 + len(words[end])
@@ -75,7 +71,6 @@ def _end(words: list[str], start: int) -> int:
 
 
 def _start(words: list[str], end: int) -> int:
-    """Return the place of the first word of the longest passage that ends before the word ``end``."""
     start, characters = end, -1
     while start > max(0, end - _WORDS) and characters + 1 + len(words[start - 1]) <= _CHARACTERS:
         start -= 1
@@ -84,5 +79,4 @@ def _start(words: list[str], end: int) -> int:
 
 
 def _pieces(word: str) -> list[str]:
-    """Cut a word that is longer than a passage, as in languages without spaces."""
     return [word[at : at + _CHARACTERS] for at in range(0, len(word), _CHARACTERS)]

@@ -1,4 +1,4 @@
-"""How are texts embedded by a confined process? Its parent waits a limited time, and distrusts the answer."""
+"""How are texts embedded by a confined process?"""
 
 import contextlib
 import os

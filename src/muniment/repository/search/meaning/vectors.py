@@ -1,4 +1,4 @@
-"""What does a process remember of embeddings? Their vectors in one matrix: a question is compared with many at once."""
+"""What does a process remember of embeddings?"""
 
 import threading
 from collections.abc import Sequence
@@ -39,7 +39,6 @@ class Vectors:
         return best, nearest
 
     def vectors(self, rows: NDArray[np.int64]) -> Vector:
-        """Return the vectors of these rows, each scaled to length 1."""
         found = self._matrix[rows].astype(np.float32)
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         return found
@@ -105,7 +104,6 @@ class VectorMemory:
         return True
 
     def _add(self, cx: Connection, missing: Sequence[int]) -> None:
-        """Read the vectors of these rows from the database."""
         ids, counts, parts = [], [], []
         for row_id, row_vectors in embeddings.vectors(cx, missing):
             count = len(row_vectors) // DIMENSIONS

@@ -23,7 +23,6 @@ _WARMING = "A process that has read one text can read another one without loadin
 
 
 def main(arguments: list[str]) -> None:
-    """Serve requests from the socket until it closes."""
     channel = socket.socket(fileno=int(arguments[0]))
     limits = msgspec.json.decode(arguments[2], type=Limits)
     os.nice(15)

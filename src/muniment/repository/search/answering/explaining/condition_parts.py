@@ -1,4 +1,4 @@
-"""Which parts of a condition does one object meet? The answer is the tree of the query, with an outcome at each part.
+"""Which parts of a condition does one object meet?
 
 The index says which words and phrases match; this module decides comparisons of properties. If a comparison would take
 too long, its outcome is unknown. If the index lacks the object, or has missed a change that hides it from the search,
@@ -45,9 +45,8 @@ class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=T
     """A part of a condition: an expression of the query, or a part of its keywords.
 
     ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
-    ``phrase``. ``name`` is the code's own (neutral) name of a property. ``values`` are the query's values; a long list
-    is cut. ``looked_in`` names the fields that were searched for a word or phrase, the ``text`` and the ``metadata``,
-    and ``found_in`` those that hold it.
+    ``phrase``. ``looked_in`` names the fields that were searched for a word or phrase, the ``text`` and the
+    ``metadata``, and ``found_in`` those that hold it.
     """
 
     kind: str
@@ -61,7 +60,6 @@ class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=T
     parts: tuple["ConditionPart", ...] = ()
 
     def has_keywords(self) -> bool:
-        """Return whether this part contains words or phrases."""
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
@@ -92,7 +90,7 @@ class Examiner:
     """Decides for one object which parts of a condition it meets.
 
     ``leaves`` are the answers of the index about the query's words and phrases, or None if the index lacks the object,
-    or has missed a change that hides it from the search. Without ``may_read``, matches in the text do not count.
+    or has missed a change that hides it from the search.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide whether the object meets an expression. ``condition`` is what ``bind`` made of the expression.
+        """``condition`` is what ``bind`` made of the expression.
 
         Words and phrases that match are added to ``contributions``.
         """
@@ -121,7 +119,6 @@ class Examiner:
         return condition_part
 
     def compared(self, condition: Condition) -> Outcome:
-        """Decide whether the object meets a condition without keywords."""
         self._comparisons_left -= _cost(condition, self._values)
         return (
             "unknown"
@@ -222,7 +219,6 @@ _OPPOSITES: Mapping[Outcome, Outcome] = {"met": "not-met", "not-met": "met", "un
 
 
 def outcome_of(met: bool) -> Outcome:
-    """Turn a truth value into an outcome."""
     return "met" if met else "not-met"
 
 

@@ -1,14 +1,9 @@
-"""Why is this object a hit of a search, or why not? The answer tells no more than the search itself.
+"""Why is this object a hit of a search, or why not?
 
 A caller who may not browse the object gets the same answer as for an unknown object. What the text says is told only to
-callers who may read it. An administrator may ask about another user: then that user's rights decide, and the answer
-names the user.
-
-The index decides whether the object is a hit, and which words and phrases match. Comparisons of properties use the
-values that the index holds of the object. If the index lacks the object, or has missed a change that hides the object
-from the search, comparisons use the values of the database.
-
-Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+callers who may read it. If the index lacks the object, or has missed a change that hides the object from the search,
+comparisons use the values of the database. Source: docs/aql.md, "Why this hit, and why not that object";
+docs/decisions/0049.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,9 +46,8 @@ class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True)
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
     In a search in which any of several words is enough, there may be one more match (``together``). Its weight is what
-    the score has beyond the weights of the words and of nearness in meaning. One match may stand for nearness in
-    meaning (``by_meaning``). Its weight is what this nearness adds. The weights of all matches add up to the score as
-    it is shown. ``found_in`` is set for words and phrases alone. ``properties`` are the properties that hold the word.
+    the score has beyond the weights of the words and of nearness in meaning. The weights of all matches add up to the
+    score as it is shown. ``found_in`` is set for words and phrases alone.
     """
 
     term: str
@@ -65,10 +59,7 @@ class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True)
 
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reason why an object is no hit: a ``message``, and the ``part`` of the explanation to which it belongs.
-
-    ``place`` is the place in the query, if the reason has one.
-    """
+    """One reason why an object is no hit: a ``message``, and the ``part`` of the explanation to which it belongs."""
 
     part: str
     message: str
@@ -89,8 +80,7 @@ class UserRight(msgspec.Struct, frozen=True):
 class IndexState(msgspec.Struct, frozen=True):
     """Whether the index holds the object, and has missed no change that hides it from the search.
 
-    ``missed`` has the kinds of the missed changes. ``reason`` says why the object could not be indexed. Both are empty
-    if the caller may not read the object's text.
+    Both are empty if the caller may not read the object's text.
     """
 
     outcome: Outcome
@@ -101,9 +91,8 @@ class IndexState(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True):
     """Whether a search finds an object if a certain user asks, and why.
 
-    ``condition``, ``in_location`` and ``in_facets`` are None if the search has no condition, no location or no facet
-    constraint, respectively. ``text`` is None if the caller may not read the object's text. ``type_name`` and ``types``
-    are the code's own (neutral) names of types.
+    ``text`` is None if the caller may not read the object's text. ``type_name`` and ``types`` are the code's own
+    (neutral) names of types.
     """
 
     stored: StoredObject
@@ -132,9 +121,8 @@ def explain(
     user: Callable[[], Principals] | None = None,
     reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
-    """Explain how a search judges one object: for the caller, or for another ``user`` about whom an administrator asks.
+    """The functions ``question`` and ``user`` are called only after it is known that the caller may see the object.
 
-    The functions ``question`` and ``user`` are called only after it is known that the caller may see the object.
     ``reason_not_indexed`` returns why an object could not be indexed, or None. Raises NotPermitted if a caller who is
     no administrator asks for a user, UnknownObject, and what these functions and ``results.search`` raise.
     """
@@ -207,7 +195,6 @@ class _Explainer:
         return msgspec.structs.replace(answer, reasons=self._reasons(answer, current, with_text))
 
     def _examined(self, current: Examination | None, *, may_read: bool) -> tuple[Examiner, ConditionPart | None]:
-        """Return what examines the object, and which parts of the query's condition it meets."""
         if current is None:
             examiner = Examiner(self._values(), self._stored.acl_id, None, may_read=may_read)
         else:
@@ -218,7 +205,6 @@ class _Explainer:
         return examiner, examiner.part(self._query.condition, self._bound.condition)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
-        """Return the object's values from the database, as the index holds them once it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._inquiry.view().catalogue
         values = inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)
@@ -290,7 +276,6 @@ class _Explainer:
         return tuple(reasons[:MOST_REASONS])
 
     def _standing_reasons(self, answer: Explanation, who: str) -> Iterator[Reason]:
-        """Say why the object cannot be a hit, whatever the search asks for."""
         if self._permission < Permission.BROWSE:
             level = self._permission.name.capitalize()
             yield Reason("right", f"{who} may not browse the object: its ACL gives them {level}.")

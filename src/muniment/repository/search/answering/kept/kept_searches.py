@@ -1,11 +1,8 @@
 """Searches that callers posted as a document, kept for the caller who follows the feed's ``next``.
 
-The ``next`` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
-kept in the code's own (neutral) names, so a link stays valid when an operator changes the names on the wire.
-
-Each caller has a quota: how many searches and walks are kept, and how many bytes these take. A new search that exceeds
-the quota is not refused: the caller's oldest searches and walks are dropped. Each row names the format of its query. A
-query of another format, or with damaged bytes, counts as expired: its caller must send the search again.
+The query is kept in the code's own (neutral) names, so a link stays valid when an operator changes the names on the
+wire. A new search that exceeds the quota is not refused: the caller's oldest searches and walks are dropped. A query of
+another format, or with damaged bytes, counts as expired: its caller must send the search again.
 """
 
 import hashlib
@@ -53,12 +50,11 @@ _decoder = msgspec.json.Decoder(Query)
 
 
 def encode(query: Query) -> bytes:
-    """Return a query as the bytes of the document that is kept."""
     return _encoder.encode(query)
 
 
 def decode(document: bytes) -> Query:
-    """Read the query of a kept document. Raises UnknownLink when its bytes are not a query of this format."""
+    """Raises UnknownLink when its bytes are not a query of this format."""
     try:
         return _decoder.decode(document)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
@@ -80,15 +76,11 @@ def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
 
 
 def is_lasting(cx: Connection, link: str, document: bytes, options: RepositoryOptions, now: Instant) -> bool:
-    """Return whether the link leads to this document for at least half of ``link_seconds`` from now."""
     return kept_until(cx, link, document) >= now + options.link_seconds * SECOND // 2
 
 
 def keep(cx: Connection, holder: Holder, document: bytes, options: RepositoryOptions, now: Instant) -> str:
-    """Keep the document for this caller for ``link_seconds`` from now, and return its link.
-
-    If the caller exceeds the quota, their oldest searches and walks are dropped.
-    """
+    """If the caller exceeds the quota, their oldest searches and walks are dropped."""
     link = name(holder, document)
     digest = bytes.fromhex(link)
     expires = now + options.link_seconds * SECOND
@@ -103,10 +95,7 @@ def keep(cx: Connection, holder: Holder, document: bytes, options: RepositoryOpt
 
 
 def keep_walk(cx: Connection, holder: Holder, walk: Walk, options: RepositoryOptions, now: Instant) -> bool:
-    """Keep a walk for this caller until it expires; return False if a walk of its name is kept already.
-
-    If the caller exceeds the quota, their oldest searches and walks are dropped.
-    """
+    """Keep a walk for this caller until it expires; return False if a walk of its name is kept already."""
     _wait_for_others(cx, holder.caller)
     if not scrolls.keep(cx, holder, walk, options.walk_seconds, now):
         return False
@@ -139,7 +128,6 @@ def follow(cx: Connection, holder: Holder, link: str, now: Instant) -> bytes:
 
 
 def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
-    """Drop at most ``limit`` expired searches and at most ``limit`` expired walks. Return how many were dropped."""
     expired_digests = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
     return cx.execute(links.delete().where(links.c.digest.in_(expired_digests))).rowcount + scrolls.purge(
         cx, now, limit

@@ -1,8 +1,7 @@
 """The documents of saved searches.
 
-A document is stored as received. But if it was received as an element within other XML, it is written anew. It is shown
-in the format of the answer, XML or JSON, as long as it can be read. It is read with the names on the wire with which it
-was written, so it keeps its meaning when an operator changes the names. Source: docs/interface.md, ours 12.
+But if it was received as an element within other XML, it is written anew. It is read with the names on the wire with
+which it was written, so it keeps its meaning when an operator changes the names. Source: docs/interface.md, ours 12.
 """
 
 import msgspec
@@ -25,20 +24,20 @@ from muniment.repository.store.saved.saved_searches import FORMAT, SavedDocument
 
 
 def from_body(body: bytes, names: RepositoryNames) -> SavedDocument:
-    """Take a document as it was received. A text that begins with ``<`` is XML, any other is JSON."""
+    """A text that begins with ``<`` is XML, any other is JSON."""
     spelling: Spelling = "xml" if body.lstrip()[:1] == b"<" else "json"
     return SavedDocument(spelling, _written_in(names), body)
 
 
 def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> SavedDocument:
-    """Take a document that was received as an element within other XML. Raises what ``documents.read`` raises."""
+    """Raises what ``documents.read`` raises."""
     # ``as_xml.write`` writes only one namespace, so an element with others must be refused here.
     documents.read(element, names, limits)
     return SavedDocument("xml", _written_in(names), as_xml.write(element).encode())
 
 
 def elements(document: SavedDocument, limits: QueryLimits) -> Element:
-    """Read the elements of a document. Raises BadQuery, also for a document in the format of another release."""
+    """Raises BadQuery, also for a document in the format of another release."""
     if document.format != FORMAT:
         raise BadQuery(f"Another release has kept this search, in format {document.format}: save it again.")
     if document.spelling == "xml":
@@ -49,10 +48,9 @@ def elements(document: SavedDocument, limits: QueryLimits) -> Element:
 def check(
     cx: Connection, view: RepositoryView, document: SavedDocument, options: RepositoryOptions, now: Instant
 ) -> None:
-    """Check a document against the repository's types, as a search does that executes it.
+    """The document's folders are not checked, because whether they exist depends on the caller who executes it.
 
-    The document's folders are not checked, because whether they exist depends on the caller who executes it. Raises
-    BadQuery, BadSort, UnknownType, UnknownProperty, NotSearchable, WrongValue.
+    Raises BadQuery, BadSort, UnknownType, UnknownProperty, NotSearchable, WrongValue.
     """
     _check(cx, view, query(document, QueryLimits.of(options)), options, now)
 
@@ -79,12 +77,15 @@ def _check(cx: Connection, view: RepositoryView, query: Query, options: Reposito
 
 
 def query(document: SavedDocument, limits: QueryLimits) -> Query:
-    """Read the query of a document. The values of variables count as ordinary values. Raises BadQuery, UnknownType."""
+    """The values of variables count as ordinary values.
+
+    Raises BadQuery, UnknownType.
+    """
     return documents.read(elements(document, limits), names_of(document), limits)
 
 
 def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
-    """Write a document in a spelling. In its own spelling it stays as received, even if it cannot be read any more."""
+    """In its own spelling it stays as received, even if it cannot be read any more."""
     if document.spelling != spelling:
         try:
             element = elements(document, limits)
@@ -95,9 +96,9 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names on the wire with which to read a document.
+    """Three of them are stored with the document (``WrittenNames``).
 
-    Three of them are stored with the document (``WrittenNames``). All others are the defaults.
+    All others are the defaults.
     """
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 

@@ -1,8 +1,7 @@
-"""Search templates: queries with variables. Which values are variable, and what is the query with other values?
+"""Search templates: queries with variables.
 
-An expression with ``template="true"`` is a variable. Values are put into the elements of the document, never into its
-text. Nothing in a value is an operator or a wildcard. So a value can neither add an expression nor change one. Source:
-docs/interface.md, ours 13.
+Values are put into the elements of the document, never into its text. Nothing in a value is an operator or a wildcard.
+Source: docs/interface.md, ours 13.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +47,6 @@ class VariableValue(msgspec.Struct, frozen=True):
     """The value that a caller gives to a variable.
 
     ``values`` has the keys that the caller gave (``SINGLE``, ``SEVERAL``, ``BOUNDS``), each with its texts.
-    ``variable_type`` is empty if the caller does not repeat it.
     """
 
     id: str
@@ -57,7 +55,7 @@ class VariableValue(msgspec.Struct, frozen=True):
 
 
 def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> list[Variable]:
-    """List the variables of a document, in its order. ``names`` are the names with which it was written."""
+    """``names`` are the names with which it was written."""
     return [_variable(f"v{number}", element, names, catalogue) for number, element in enumerate(_open(root), 1)]
 
 
@@ -79,16 +77,16 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
 
 
 def without_variables(query: Query, root: Element) -> Query:
-    """Return the query without the expressions that are variables. The rest can be checked before values are known."""
+    """The rest can be checked before values are known."""
     places = {element.place for element in _open(root)}
     return msgspec.structs.replace(query, condition=_without_open(query.condition, places))
 
 
 def fill(root: Element, names: RepositoryNames, limits: QueryLimits, values: Sequence[VariableValue]) -> Query:
-    """Read the query of a document with these values in its variables. Other variables keep their own values.
+    """Other variables keep their own values.
 
-    Raises BadQuery for an id that is unknown or comes twice, and for a value whose type or keys do not fit
-    its variable. Also raises what ``documents.read`` raises.
+    Raises BadQuery for an id that is unknown or comes twice, and for a value whose type or keys do not fit its
+    variable. Also raises what ``documents.read`` raises.
     """
     by_id: dict[str, VariableValue] = {}
     for one in values:
@@ -106,7 +104,6 @@ def fill(root: Element, names: RepositoryNames, limits: QueryLimits, values: Seq
 
 
 def _open(element: Element) -> Iterator[Element]:
-    """List the expressions of a document that are variables, in its order."""
     for child in element.children:
         if child.name in ("expression-set", "expressions") or element.name == "expressions":
             if documents.is_marked(child, "template"):
@@ -143,7 +140,6 @@ def _data_type(expression: str, name: str, catalogue: Catalogue) -> DataType:
 
 
 def _with(element: Element, value: VariableValue) -> Element:
-    """Return the expression with other values. Raises BadQuery if their type or their keys do not fit it."""
     kind = _KINDS.get(element.name, element.name)
     if value.variable_type and value.variable_type != kind:
         raise BadQuery(f"The variable {value.id[:40]!r} is a {kind}, not a {value.variable_type[:40]!r}.")

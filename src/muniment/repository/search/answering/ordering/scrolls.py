@@ -1,13 +1,8 @@
-"""A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
+"""A walk: the hits of a search that are still to be shown.
 
-A caller asks for the first page of a walk by the page's number. The cursor after this page holds the counters of the
-page's hits. If the page is large, these counters are kept in the database instead. When this cursor is followed, the
-counters of the hits still to be shown are kept, up to a limit, in the order that they have then. Each later page reads
-its slice of them. So an object that does not change is shown once, whatever else is written. Rights are checked again
-for each page. Source: docs/aql.md, "Paging"; docs/decisions/0045.
-
-A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
-can follow it.
+The cursor after this page holds the counters of the page's hits. If the page is large, these counters are kept in the
+database instead. When this cursor is followed, the counters of the hits still to be shown are kept, up to a limit, in
+the order that they have then. Source: docs/aql.md, "Paging"; docs/decisions/0045.
 """
 
 import secrets
@@ -81,7 +76,6 @@ class Walk(msgspec.Struct, frozen=True):
     edition: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(8))
 
     def part(self, offset: int, limit: int) -> "Slice":
-        """Return at most ``limit`` hits of the walk, after its first ``offset`` hits."""
         return Slice(self.counters[offset : offset + limit], self.edition, len(self.counters), self.cut)
 
 
@@ -118,11 +112,10 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def shown_name(self) -> bytes:
-        """The name under which the hits of a large first page are kept, each as its object's counter."""
         return bytes(byte ^ 0xFF for byte in self.name)
 
     def after(self, part: Slice, size: int) -> Self | None:
-        """Return the cursor to the page after this slice; None if the walk ends with it. ``size`` is the page size."""
+        """Return the cursor to the page after this slice; None if the walk ends with it."""
         offset = self.offset + size
         return type(self)(self.name, self.began, offset, part.edition) if offset < part.in_all else None
 
@@ -140,15 +133,14 @@ class Binding(msgspec.Struct, frozen=True):
     items_per_page: int
 
     def texts(self) -> tuple[str, ...]:
-        """Return what the cursor's seal is bound to."""
         numbers = (FORMAT, self.repository_id, self.page, self.items_per_page)
         return (_PURPOSE, *map(str, numbers), self.caller, self.selection)
 
 
 def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
-    """Return the cursor after a first page with these hits.
+    """The hits of a large page do not fit into the cursor.
 
-    The hits of a large page do not fit into the cursor. They are also returned, as a walk that must be kept.
+    They are also returned, as a walk that must be kept.
     """
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
@@ -157,12 +149,11 @@ def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
 
 
 def write(cx: Connection, cursor: Cursor, binding: Binding) -> str:
-    """Write a cursor as the text that its caller gets."""
     return keys.seal(cx).seal(msgspec.msgpack.encode(cursor), *binding.texts())
 
 
 def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant) -> Cursor:
-    """Read a cursor that a caller sends. Raises UnknownLink if it does not lead to this page, or the walk has expired.
+    """Raises UnknownLink if it does not lead to this page, or the walk has expired.
 
     A walk lasts so many ``seconds`` from its first page on.
     """
@@ -176,7 +167,7 @@ def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant
 
 
 def counters_shown(cx: Connection, cursor: Cursor, holder: Holder, now: Instant) -> Sequence[int]:
-    """Return the counters of the first page's hits. Raises UnknownLink if they are no longer kept."""
+    """Raises UnknownLink if they are no longer kept."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
     part = fetch(cx, cursor.shown_name, holder, now, (0, WHOLE))
@@ -216,33 +207,28 @@ def fetch(cx: Connection, name: bytes, holder: Holder, now: Instant, part: tuple
 
 
 def shares(cx: Connection, caller: str) -> list[QuotaShare]:
-    """List the walks that are kept for a caller, over all repositories."""
     rows = cx.execute(sa.select(_walks.c.kept, _walks.c.size, _walks.c.name).where(_walks.c.caller == caller))
     return [QuotaShare(row[0], row[1], bytes(row[2])) for row in rows]
 
 
 def drop(cx: Connection, names: Collection[bytes]) -> None:
-    """Drop these walks."""
     cx.execute(_walks.delete().where(_walks.c.name.in_(names)))
 
 
 def purge(cx: Connection, now: Instant, limit: int) -> int:
-    """Drop at most ``limit`` walks that have expired, and return how many."""
     expired_names = sa.select(_walks.c.name).where(_walks.c.expires <= now).limit(limit)
     return cx.execute(_walks.delete().where(_walks.c.name.in_(expired_names))).rowcount
 
 
 def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question: SearchQuestion, most: int) -> Walk:
-    """Make the walk that follows a first page. ``after`` are the hits that the page showed: they are left out.
+    """``after`` are the hits that the page showed: they are left out.
 
-    The ``question`` asks for the page after the first one.
-
-    ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
-    ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
-    not page 1, the hits before that page are left out, too. Their present number is estimated. Each hit of the page
-    that is still in ``standing`` gives one estimate: its present place in the search minus its place on the page. The
-    median of the estimates is used, so that single hits that have moved do not matter. Without any estimate, each page
-    before counts as full.
+    The ``question`` asks for the page after the first one. ``standing`` are the search's hits in their present order,
+    or the first ``most + 1`` of them. If they are more than ``most``, the walk is cut. A walk that is cut and is longer
+    than a page ends with a whole page. If ``first_page`` is not page 1, the hits before that page are left out, too.
+    Their present number is estimated. Each hit of the page that is still in ``standing`` gives one estimate: its
+    present place in the search minus its place on the page. The median of the estimates is used, so that single hits
+    that have moved do not matter. Without any estimate, each page before counts as full.
     """
     passed_count, cut = count_passed(standing, after, question), len(standing) > most
     items_per_page = question.items_per_page
@@ -254,7 +240,7 @@ def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question
 
 
 def count_passed(standing: Sequence[int], after: Sequence[int], question: SearchQuestion) -> int:
-    """Count the hits that now stand before a walk's first page. ``make`` explains the count and the arguments."""
+    """``make`` explains the count and the arguments."""
     passed_pages = question.page - 2
     if not passed_pages:
         return 0
@@ -264,17 +250,13 @@ def count_passed(standing: Sequence[int], after: Sequence[int], question: Search
 
 
 def unknown_link() -> UnknownLink:
-    """Return the refusal of a cursor that leads nowhere."""
     return UnknownLink(
         "This walk through a search is over, or the cursor belongs to another one: send the search again."
     )
 
 
 def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
-    """Pack whole numbers into bytes. Return how many bytes each number takes, and the bytes.
-
-    All numbers take the same number of bytes, so that a slice of the numbers is a slice of the bytes.
-    """
+    """All numbers take the same number of bytes, so that a slice of the numbers is a slice of the bytes."""
     width = next(width for width in _WIDTHS if max(counters, default=0) < 1 << 8 * width)
     return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
 

@@ -1,9 +1,7 @@
 """Hits in the order of a query's sorts: by the index if it knows that order exactly, otherwise by the database.
 
 The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
-For any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
-database orders them as it orders lists of objects. A search that is sorted by ``r_modify_date`` alone always has the
-order of the index. Source: docs/aql.md, "Order"; docs/decisions/0053.
+Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
 from collections.abc import Sequence
@@ -52,7 +50,6 @@ def answer(inquiry: Inquiry, search: Search) -> Answer | None:
 
 
 def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
-    """Raise NotSearchable for a sort by a property that is not searchable."""
     for sort in sorts:
         try:
             catalogue.searchable(sort.name)
@@ -63,7 +60,6 @@ def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Turn a sort into an order of the index. Return None if the index lacks the values by which the database sorts."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:
@@ -80,11 +76,11 @@ def _too_many(most: int) -> BadQuery:
 
 
 def counters(inquiry: Inquiry, search: Search) -> Sequence[int]:
-    """Return a search's hits in the order of its sorts, each as its object's counter.
+    """Equal hits are in the order of counters.
 
-    Equal hits are in the order of counters. The offset and the limit of ``search`` say which part of the order is
-    wanted. More than ``max_sorted_hits`` can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery.
-    Raises what ``order_of`` raises, BadQuery, IndexUnavailable.
+    The offset and the limit of ``search`` say which part of the order is wanted. More than ``max_sorted_hits`` can be
+    sorted only by ``r_modify_date`` alone; another sort raises BadQuery. Raises what ``order_of`` raises, BadQuery,
+    IndexUnavailable.
     """
     sorts, most = inquiry.question.query.sorts, inquiry.options.max_sorted_hits
     if [sort.name for sort in sorts] == [_MODIFICATION]:
@@ -98,20 +94,16 @@ def counters(inquiry: Inquiry, search: Search) -> Sequence[int]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], type_prefix: str = "") -> Order:
-    """Return the order of objects by these sorts, and then by counter. ``type_prefix`` is as in ``counters``.
-
-    Raises NotSearchable, UnknownProperty, BadSort.
-    """
+    """Raises NotSearchable, UnknownProperty, BadSort."""
     sort_keys = _sort_keys(sorts)
     check(sorts, view.catalogue)
     return lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
 
 
 def places(inquiry: Inquiry, object_ids: Sequence[str]) -> dict[str, Place]:
-    """Return the places of some objects in the order of the question's sorts, by object id.
+    """A place holds the object's value for each sort, and then the object's counter.
 
-    A place holds the object's value for each sort, and then the object's counter. ``object_ids`` are at
-    most one page of ids. Raises UnknownProperty, BadSort.
+    ``object_ids`` are at most one page of ids. Raises UnknownProperty, BadSort.
     """
     sort_keys, type_prefix = _sort_keys(inquiry.question.query.sorts), inquiry.options.names.type_prefix
     return lists.places(inquiry.cx, inquiry.view(), object_ids, sort_keys, type_prefix=type_prefix)

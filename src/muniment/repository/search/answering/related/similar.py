@@ -29,12 +29,11 @@ _READ = 64_000
 
 
 def find(inquiry: Inquiry, object_id: str) -> HitPage:
-    """Return a page of the documents like an object, the most similar first.
+    """The inquiry's question has no query; it says how many documents are wanted, and how they are shown.
 
-    The inquiry's question has no query; it says how many documents are wanted, and how they are shown. The object
-    itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score. At most
-    ``_COUNTED`` are counted. An object without text has no similar documents. Raises UnknownObject, NotPermitted,
-    IndexBehind, IndexUnavailable.
+    The object itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score.
+    At most ``_COUNTED`` are counted. An object without text has no similar documents. Raises UnknownObject,
+    NotPermitted, IndexBehind, IndexUnavailable.
     """
     cx, snapshot, question = inquiry.cx, inquiry.snapshot, inquiry.question
     stored = objects.readable(cx, inquiry.repository, object_id, inquiry.principals)

@@ -1,7 +1,6 @@
 """Suggestions for a caller who types a question: its last word is completed, or words that find nothing are corrected.
 
-Words come from what the caller may see. Each suggestion counts the hits of the search that it suggests. Source:
-docs/interface.md, ours 6; docs/aql.md, "While somebody types".
+Words come from what the caller may see. Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 """
 
 from collections.abc import Sequence
@@ -37,9 +36,8 @@ class Suggestions(msgspec.Struct, frozen=True):
 
 
 def suggest(inquiry: Inquiry, text: str, limit: int) -> Suggestions:
-    """Suggest at most ``limit`` completions of what has been typed, or else a correction.
+    """The inquiry's question only says whether the search that follows reads the question as people type (``typed``).
 
-    The inquiry's question only says whether the search that follows reads the question as people type (``typed``).
     A text with more than ``MOST_WORDS`` words, or with anything but plain words (``relaxation.plain_words``), gets
     neither. A text that ends with a blank is not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
@@ -55,9 +53,9 @@ def suggest(inquiry: Inquiry, text: str, limit: int) -> Suggestions:
 
 
 def correct(inquiry: Inquiry, text: str) -> Suggestion | None:
-    """Correct those words of a question that find nothing; None if there is no correction that finds a hit.
+    """A question that holds anything but plain words is not corrected.
 
-    A question that holds anything but plain words is not corrected. Raises BadQuery, IndexBehind, IndexUnavailable.
+    Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(inquiry, text)
     return _correct(inquiry, words) if words else None
@@ -69,7 +67,6 @@ def _keywords(inquiry: Inquiry, text: str) -> Keywords | None:
 
 
 def _search_for(inquiry: Inquiry, text: str) -> Search:
-    """Prepare the search for a text; no text means every object."""
     query = Query(condition=Fulltext(_keywords(inquiry, text)) if text else None)
     return results.prepare(inquiry.asking(SearchQuestion(query, include_total=True, bare=True)))
 
@@ -96,7 +93,6 @@ def _correct(inquiry: Inquiry, words: Sequence[str]) -> Suggestion | None:
 
 
 def _likeliest(inquiry: Inquiry, others: Sequence[str], candidates: Sequence[Correction]) -> str:
-    """Choose a correction of a word: one found with the other words, then the nearest, then the commonest."""
     together = {each.word: _count(inquiry, [*others, each.word]) for each in candidates} if len(candidates) > 1 else {}
 
     def rank(each: Correction) -> tuple[bool, int, int, int]:
@@ -107,5 +103,4 @@ def _likeliest(inquiry: Inquiry, others: Sequence[str], candidates: Sequence[Cor
 
 
 def _count(inquiry: Inquiry, words: Sequence[str]) -> int:
-    """Return how many objects the caller finds by all of these words."""
     return inquiry.snapshot.search(_search_for(inquiry, " ".join(words))).total or 0

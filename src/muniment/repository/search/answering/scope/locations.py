@@ -1,7 +1,6 @@
-"""Which folders does a query name? A folder that the caller may not browse counts as one that does not exist.
+"""Which folders does a query name?
 
-Several folders may have the same path, because names are not unique. Such a path names them all. Source: docs/aql.md,
-"Where hits lie".
+A folder that the caller may not browse counts as one that does not exist. Source: docs/aql.md, "Where hits lie".
 """
 
 from collections.abc import Collection
@@ -55,9 +54,9 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
 
 
 def folder_ids(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the ids of the folders that one location names, with descendants if the location includes them.
+    """The location must name a folder, not the whole repository.
 
-    The location must name a folder, not the whole repository. Raises what ``condition`` raises.
+    Raises what ``condition`` raises.
     """
     _check([location])
     with naming_place(location.place):
@@ -81,10 +80,6 @@ def _check_number(folder_ids: Collection[str]) -> None:
 
 
 def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the ids of the folders that a location names, without their descendants.
-
-    Raises WrongValue if there is no such folder. A path leads only through folders that the caller may browse.
-    """
     text = location.path or location.folder_id
     # A name that a database cannot store is the name of no folder.
     if not is_storable(text):

@@ -1,4 +1,4 @@
-"""What may a caller see of a snapshot of the index? The database decides, after the snapshot was taken.
+"""What may a caller see of a snapshot of the index?
 
 Source: docs/decisions/0004.
 """
@@ -22,16 +22,13 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 
 
 def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str] = ()) -> Visible:
-    """Return what the caller may see of the snapshot of the index.
+    """An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
 
-    An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
     There are two exceptions. If only the ACL changed, the object is shown to callers who may see it now. If only
     properties changed, or only properties and the ACL, it is shown to its owner and to administrators, because they may
     see the old values. There is no exception if the ACL changed and the query or the page needs a property that changes
-    with the ACL.
-
-    ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index has missed more
-    than ``max_pending_changes`` of these.
+    with the ACL. ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index
+    has missed more than ``max_pending_changes`` of these.
     """
     missed_changes = missed(inquiry, query, page_properties)
     acl_matters = bool(missed_changes) and bool(
@@ -71,9 +68,9 @@ def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str
 
 
 def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[Kind]]:
-    """Return the objects with changes that the snapshot has missed and the search must not overlook.
+    """Each comes with the kinds of these changes.
 
-    Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
+    The arguments and the refusal are those of ``visible``.
     """
     names = bind.property_names(query.condition).union(page_properties)
     return changes.hiding(

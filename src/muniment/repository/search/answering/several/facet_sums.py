@@ -35,10 +35,9 @@ class _Group(NamedTuple):
 
 
 def room(most_values: int, repositories: int) -> int:
-    """Return how many values a repository returns at most, if a search shows ``most_values``.
+    """Up to ten repositories together return at most ten times ``most_values``.
 
-    Up to ten repositories together return at most ten times ``most_values``. If there are more repositories, each
-    returns at most ``most_values``.
+    If there are more repositories, each returns at most ``most_values``.
     """
     return max(most_values, _TIMES * most_values // max(repositories, 1))
 
@@ -46,17 +45,15 @@ def room(most_values: int, repositories: int) -> int:
 def questions(
     definitions: Sequence[FacetDefinition], facets: Sequence[BoundFacet], room: int
 ) -> tuple[FacetDefinition, ...]:
-    """Return the facets that one repository must count, so that ``add_up`` can add up the results.
+    """``facets`` are what ``FacetBinder.bind`` made of the definitions.
 
-    ``facets`` are what ``FacetBinder.bind`` made of the definitions. The returned facets leave out periods without a
-    hit; ``add_up`` adds these.
+    The returned facets leave out periods without a hit; ``add_up`` adds these.
     """
     widths = _widths(facets, room)
     return tuple(map(_question, definitions, facets, widths))
 
 
 def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
-    """Check that each facet counts values of one kind in all repositories. Raises WrongValue."""
     first_kinds: dict[str, tuple[str, str]] = {}
     for repository, facets in facets_of_each.items():
         for level in (level for facet in facets for level in facet.levels()):
@@ -101,18 +98,15 @@ def _fits(facet: BoundFacet, width: int, values: int, asked: int) -> bool:
 
 
 def _values(facet: BoundFacet, width: int) -> int:
-    """Return how many values a repository may return for a facet of this width, values of nested facets included."""
     return _wanted(facet, width) * (1 + (_values(facet.nested, width) if facet.nested else 0))
 
 
 def _asked(facet: BoundFacet, width: int) -> int:
-    """Return how many questions a facet of this width may put to an engine, those of nested facets included."""
     own = len(facet.buckets) or (1 if facet.unit is None else _QUESTIONS_OF_PERIODS)
     return own + facet.with_null + (_wanted(facet, width) * _asked(facet.nested, width) if facet.nested else 0)
 
 
 def _told(facet: BoundFacet, width: int) -> int:
-    """Return how many values of a facet a repository has room for."""
     return max(facet.limit, width) if facet.limit > 0 and facet.sort == "FREQUENCY" else facet.limit
 
 
@@ -126,7 +120,6 @@ def _wanted(facet: BoundFacet, width: int) -> int:
 
 
 def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
-    """Return whether a repository may have more values than it has returned."""
     return len(counts.values) >= _told(facet, width) + (width > 0)
 
 
@@ -179,7 +172,6 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
 
 
 def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
-    """Add the periods that have no hit but lie between the first and the last one that has hits. Raises BadQuery."""
     unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
     if unit is None or not with_hits:
         return dict(groups)

@@ -43,10 +43,7 @@ def of_repository(query: Query, name: str) -> Query | None:
 
 
 def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequence[Kind]]) -> None:
-    """Check that each sort orders values of the same kind in all repositories. Raises BadSort.
-
-    ``kinds_of_each`` maps the name of each repository to the kinds that the sorts' values have there.
-    """
+    """``kinds_of_each`` maps the name of each repository to the kinds that the sorts' values have there."""
     for at, sort in enumerate(sorts):
         first_repository = ""
         for repository, kinds in kinds_of_each.items():
@@ -60,7 +57,7 @@ def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequ
 
 
 def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
-    """Merge the hits of several repositories into one list. The hits of one repository keep their order.
+    """The hits of one repository keep their order.
 
     The list has the order of the query's sorts; hits with equal values follow in the order in which their objects were
     made. Without sorts, the highest score comes first; of equal scores, the hit that was modified last.
@@ -93,10 +90,7 @@ def fed(pages: Sequence[HitPage]) -> int | None:
 
 
 def _compare(one: Place, other: Place, descending: Sequence[bool]) -> int:
-    """Return -1 if ``one`` comes first in the database's order, 1 if ``other`` does, and 0 if they are equal.
-
-    A place without a value comes last in both directions.
-    """
+    """A place without a value comes last in both directions."""
     for mine, theirs, is_descending in zip(one, other, descending, strict=True):
         if mine == theirs:
             continue

@@ -1,8 +1,7 @@
 """Which words are one word in two spellings? e-mail is email, U.S.A. is USA, and 1234-5678 is 12345678.
 
-Signs join the parts of a word: hyphens, apostrophes, and the full stops of initials. The groups of a long number may
-also be joined by blanks and other signs, as in +49 (30) 1234567 or DE00 1234 5678. Its letters and digits decide, so no
-other number is the same. Source: docs/aql.md, "Variants"; decision 0094.
+The groups of a long number may also be joined by blanks and other signs, as in +49 (30) 1234567 or DE00 1234 5678. Its
+letters and digits decide, so no other number is the same. Source: docs/aql.md, "Variants"; decision 0094.
 """
 
 import re
@@ -74,7 +73,6 @@ class Joined(NamedTuple):
 
 
 def joined(text: str) -> Iterator[Joined]:
-    """List the words of a text that have signs or blanks between their parts."""
     done = 0
     for sign in (_ASCII_SIGN if text.isascii() else _SIGN).finditer(text):
         if (at := sign.start()) >= done:
@@ -135,7 +133,6 @@ def _keywords(keywords: Keywords) -> Keywords:
 
 
 def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
-    """Take neighbours together if they are the groups of one number. The longest runs are taken first."""
     at = 0
     while at < len(parts):
         terms = _take_terms(parts[at : at + MOST_GROUPS])
@@ -151,7 +148,6 @@ def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
 
 
 def _with_numbers(words: Iterable[Term], first: Keywords) -> tuple[Term, ...]:
-    """Put long numbers in place of their groups: whoever looks for a number wants no other one with the same groups."""
     parts = first.parts if isinstance(first, Both) else (first,)
     numbers = [part.parts for part in parts if isinstance(part, Either) and is_number(part)]
     groups = {group for both, _ in numbers if isinstance(both, Both) for group in both.parts}
@@ -169,7 +165,6 @@ def _take_terms(parts: Iterable[Keywords]) -> tuple[Term, ...]:
 
 
 def _around(text: str, sign: int) -> Joined:
-    """Return the word around a sign. Its text is empty if it is too long, or if its script has no joined words."""
     start, least = sign, max(0, sign - LONGEST)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in _ALSO_IN_WORDS):
         start -= 1
@@ -184,7 +179,6 @@ def _around(text: str, sign: int) -> Joined:
 
 
 def _initials(text: str) -> Iterator[Joined]:
-    """List the initials with full stops between them: U.S.A., e.g."""
     start = end = -1
     for stop in _INITIALS.finditer(text):
         if stop.start() != end:
@@ -197,10 +191,6 @@ def _initials(text: str) -> Iterator[Joined]:
 
 
 def _spellings(number: re.Match[str]) -> Iterator[Joined]:
-    """List what the groups of a number are as one word.
-
-    Letters before the number, such as those of a currency or a country, may or may not be part of it.
-    """
     if len(number[0]) <= LEAST_DIGITS or len(_DIGITS.findall(number[0])) < LEAST_DIGITS:
         return
     groups = list(_GROUPS.finditer(number[0]))

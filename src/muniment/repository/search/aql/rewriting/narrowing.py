@@ -1,4 +1,4 @@
-"""To which values of its facets is a search narrowed? Parameters of the search's address say so.
+"""To which values of its facets is a search narrowed?
 
 ``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
 ``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
@@ -46,7 +46,7 @@ def read(constraint: str) -> str | None:
 
 
 def read_values(text: str, most: int) -> Alternatives:
-    """Read values of one facet. Raises BadQuery for a text of another form, and for more than ``most`` values."""
+    """Raises BadQuery for a text of another form, and for more than ``most`` values."""
     groups = tuple(tuple(_parts(group, "+")) for group in _parts(text, "|"))
     if sum(map(len, groups)) > most:
         raise BadQuery(f"A search is narrowed by at most {most} values.")
@@ -58,10 +58,7 @@ def read_values(text: str, most: int) -> Alternatives:
 
 
 def read_pairs(text: str, most: int) -> tuple[Narrowing, ...]:
-    """Read pairs of a facet's id and its values.
-
-    Raises BadQuery for a text of another form, and for more than ``most`` values.
-    """
+    """Raises BadQuery for a text of another form, and for more than ``most`` values."""
     narrowings = []
     for pair in (pair for part in _parts(text, ";") for pair in _parts(part, ",")):
         facet_id, *values = _parts(pair, "=")
@@ -74,12 +71,10 @@ def read_pairs(text: str, most: int) -> tuple[Narrowing, ...]:
 
 
 def write_values(alternatives: Alternatives) -> str:
-    """Write values of one facet."""
     return "|".join("+".join(group) for group in alternatives)
 
 
 def write_pairs(narrowings: Sequence[Narrowing]) -> str:
-    """Write pairs of a facet's id and its values."""
     return ";".join(f"{write(each.facet_id)}={write_values(each.alternatives)}" for each in narrowings)
 
 
@@ -91,7 +86,6 @@ def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
 
 
 def _parts(text: str, separator: str) -> Iterator[str]:
-    """Split a text at each separator that no backslash escapes."""
     start, at = 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -1,11 +1,7 @@
-"""Which searches may be relaxed? Those of several words, as people type questions.
+"""Which searches may be relaxed?
 
-If a search for all of its words finds too little, it is repeated for any of them. Phrases, words with wildcards, and
-what must not match stay as they are. Keywords with an operator say exactly what is wanted, so they are not relaxed.
-There are two exceptions. Question marks around a word count as punctuation. "and", "or" and "not" count as words of a
-sentence if they are not in capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search
-matches what follows "not". The rest of a query stays as it is.
-
+Question marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
+capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not".
 Source: docs/aql.md, "When not all words are found".
 """
 
@@ -80,7 +76,6 @@ def _sequenced(expression: Expression) -> Expression:
 
 
 def _runs(keywords: Keywords) -> list[list[Term]]:
-    """Split plain keywords into runs of words that stand side by side in the question."""
     runs: list[list[Term]] = [[]]
     for part in keywords.parts if isinstance(keywords, Both | Either) else (keywords,):
         word = _word(part)
@@ -155,7 +150,6 @@ def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression
 
 
 def _joined(keywords: Keywords) -> tuple[Term, ...]:
-    """If keywords consist only of words joined by OR, return these words; otherwise return none."""
     if not isinstance(keywords, Either) or len(keywords.parts) > MOST_WORDS:
         return ()
     words = [word for part in keywords.parts if (word := _word(part)) is not None]
@@ -163,9 +157,9 @@ def _joined(keywords: Keywords) -> tuple[Term, ...]:
 
 
 class _Plain(NamedTuple):
-    """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words. Each word is kept once.
+    """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words.
 
-    ``needed`` are phrases and words with wildcards. ``unwanted`` is what must not match.
+    ``needed`` are phrases and words with wildcards.
     """
 
     words: dict[Term, None]
@@ -180,7 +174,6 @@ def _plain_of(expression: Single) -> _Plain | None:
 
 
 def _plain(keywords: Keywords) -> _Plain | None:
-    """Return the parts of plain keywords; None for other keywords."""
     word = _word(keywords)
     if word is not None:
         return _Plain({word: None})
@@ -206,7 +199,6 @@ def _plain(keywords: Keywords) -> _Plain | None:
 
 
 def _word(keywords: Keywords) -> Term | None:
-    """If keywords are one word, return the word without question marks around it; otherwise return None."""
     match keywords:
         case Term():
             return keywords

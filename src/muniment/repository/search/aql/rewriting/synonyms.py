@@ -1,6 +1,4 @@
-"""Which words mean the same? A word of a query also finds the objects that hold one of its synonyms.
-
-The synonyms come from the setting ``repository.synonyms``.
+"""Which words mean the same?
 
 Whoever writes quotation marks, wildcards or ``fuzzy`` has already chosen how the text is matched. So such a text gets
 no synonyms. Source: docs/aql.md, "Synonyms".
@@ -48,11 +46,9 @@ class Synonyms:
                     others |= dict.fromkeys(other for other in members if other != member)
 
     def widen(self, query: Query) -> Query:
-        """Return the query, changed so that its words also find their synonyms."""
         return with_fulltexts(query, _Widening(self).fulltext) if self._others else query
 
     def of(self, word: Term) -> list[Term | Phrase]:
-        """List the synonyms of a word."""
         stems = [] if word.fuzzy or not self._others else self._stem(word.text)
         return list(self._others.get(stems[0], ())) if len(stems) == 1 else []
 
@@ -68,7 +64,6 @@ class _Widening:
         self._left = MOST_ADDED
 
     def fulltext(self, fulltext: Fulltext) -> Fulltext:
-        """Widen the keywords of one expression."""
         keywords = fulltext.keywords
         return fulltext if keywords is None else msgspec.structs.replace(fulltext, keywords=self._keywords(keywords))
 

@@ -26,15 +26,11 @@ _decoder = msgspec.json.Decoder()
 
 
 def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """Read a search document into a query with the code's own (neutral) names.
-
-    Raises BadQuery, which names the place by its keys, and what ``documents.read`` raises.
-    """
+    """Raises BadQuery, which names the place by its keys, and what ``documents.read`` raises."""
     return documents.read(elements(document, names, limits), names, limits)
 
 
 def elements(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Element:
-    """Read JSON into the elements of a search document. Raises BadQuery."""
     if not document.strip():
         raise BadQuery("The search document is empty: it must hold a JSON object.")
     try:
@@ -45,12 +41,11 @@ def elements(document: bytes, names: RepositoryNames, limits: QueryLimits) -> El
 
 
 def write(element: Element) -> str:
-    """Write the elements of a search document as JSON."""
     return msgspec.json.encode(_root(element)).decode()
 
 
 class _Reader:
-    """Turns values of JSON into elements. In each method, ``at`` is the path of keys that leads to the value."""
+    """In each method, ``at`` is the path of keys that leads to the value."""
 
     def __init__(self, namespace: str, limits: QueryLimits) -> None:
         self._namespace = namespace

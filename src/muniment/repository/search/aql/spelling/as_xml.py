@@ -13,15 +13,15 @@ from muniment.repository.search.aql.tree import Query, QueryLimits
 
 
 def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """Read a search document into a query with the code's own (neutral) names.
+    """White space around values is ignored.
 
-    White space around values is ignored. Raises BadQuery with line and column, and what ``documents.read`` raises.
+    Raises BadQuery with line and column, and what ``documents.read`` raises.
     """
     return documents.read(elements(document, limits), names, limits)
 
 
 def elements(document: bytes, limits: QueryLimits) -> Element:
-    """Read XML into the elements of a search document. Raises BadQuery with line and column."""
+    """Raises BadQuery with line and column."""
     if not document.strip():
         raise BadQuery("The search document is empty: it must hold the XML element 'search'.")
     try:
@@ -36,7 +36,7 @@ def write(element: Element, *, indented: bool = False) -> str:
 
 
 def _written(element: Element, namespace: str, margin: str) -> Iterator[str]:
-    """Write an element. ``margin`` is the line break and the blanks before its end tag.
+    """``margin`` is the line break and the blanks before its end tag.
 
     If ``margin`` is empty, the whole element is written on one line.
     """

@@ -1,7 +1,6 @@
-"""What does a query document ask for? XML and JSON are two spellings of the same elements (given 2.8).
+"""What does a query document ask for?
 
-A document without an expression-set asks for every object of its types. An attribute with its default value, or an
-empty list such as ``types``, changes nothing.
+An attribute with its default value, or an empty list such as ``types``, changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -62,17 +61,16 @@ Word = TypeVar("Word", bound=str)
 
 
 def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal: Sequence[Element] = ()) -> Query:
-    """Read the elements of a search document into a query with the code's own (neutral) names.
+    """An expression-set without expressions sets no condition.
 
-    An expression-set without expressions sets no condition. ``literal`` lists expressions of the document whose texts
-    are not read as a language: their keywords are words that must all match, and their values have no wildcards.
-    Raises BadQuery with the place in the document, UnknownType for a built-in type without its prefix.
+    ``literal`` lists expressions of the document whose texts are not read as a language: their keywords are words that
+    must all match, and their values have no wildcards. Raises BadQuery with the place in the document, UnknownType for
+    a built-in type without its prefix.
     """
     return _Reader(names, limits, literal).query(root)
 
 
 def is_marked(element: Element, flag: str) -> bool:
-    """Return whether a flag of an element is set."""
     return element.attributes.get(flag, "").strip().lower() == "true"
 
 
@@ -327,7 +325,6 @@ class _Reader:
         return texts
 
     def _children(self, element: Element | None, *names: str) -> list[Element]:
-        """Return the children of an element of the query. Raises BadQuery unless each has one of these names."""
         if element is None:
             return []
         self._check_attributes(element)
@@ -351,7 +348,6 @@ class _Reader:
             )
 
     def _check_attributes(self, element: Element, flags: Iterable[str] = (), others: Iterable[str] = ()) -> None:
-        """Refuse attributes that are neither flags (true or false) nor among the others."""
         for name, value in element.attributes.items():
             if name in others or name.startswith(_SCHEMA_INSTANCE):
                 continue
@@ -392,7 +388,6 @@ class _Reader:
 
 
 def _word(element: Element, text: str, words: tuple[Word, ...], what: str) -> Word:
-    """Return the word, out of ``words``, that a text spells; its case does not matter. Raises BadQuery if none fits."""
     upper_case = text.strip().upper()
     for word in words:
         if word == upper_case:

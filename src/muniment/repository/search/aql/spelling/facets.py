@@ -1,7 +1,6 @@
 """Does a facet definition fit a repository's types, and for which hits does each value of the facet stand?
 
-``bind`` reads definitions by the kinds of their properties. A value of a facet stands for the hits that meet a
-condition. So a search can be narrowed to exactly the hits that were counted. Source: docs/aql.md, "Facets".
+Source: docs/aql.md, "Facets".
 """
 
 import math
@@ -57,7 +56,6 @@ class FacetLimits(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, options: RepositoryOptions) -> Self:
-        """Return the limits that the settings name."""
         return cls(options.max_facets, options.max_facet_values)
 
 
@@ -88,12 +86,10 @@ _Group = TypeVar("_Group", bound=CountedGroup)
 
 
 class BoundFacet(msgspec.Struct, frozen=True):
-    """A facet definition, checked. ``name`` is the property by whose values hits are grouped, and ``kind`` its kind.
+    """A facet definition, checked.
 
     ``buckets`` are the groups of ranges and relative dates. At most ``limit`` values are shown; ``capped`` says that
-    the server has chosen this limit, not the caller. With ``with_null``, hits without a value are counted, too. With
-    ``folded``, strings are compared without case. Days begin in the time zone that ``timezone`` names. With ``in_utc``,
-    a period's name is its first moment in UTC. With ``all_periods``, periods without a hit are shown, too.
+    the server has chosen this limit, not the caller. With ``in_utc``, a period's name is its first moment in UTC.
     """
 
     id: str
@@ -112,7 +108,6 @@ class BoundFacet(msgspec.Struct, frozen=True):
     nested: "BoundFacet | None" = None
 
     def levels(self) -> Iterator["BoundFacet"]:
-        """List the facet, and the one nested in it, and so on."""
         level: BoundFacet | None = self
         while level is not None:
             yield level
@@ -120,7 +115,6 @@ class BoundFacet(msgspec.Struct, frozen=True):
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone in which days begin."""
         return zones.read(self.timezone)
 
     @property
@@ -129,17 +123,15 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return next((unit for unit in _UNITS if unit == self.group_by), None)
 
     def name_of(self, value: Value) -> str:
-        """Return the name of a value's group, in a facet where each value has a group of its own."""
         if isinstance(value, bool):
             return "true" if value else "false"
         return timestamp(value) if self.kind == "date" and isinstance(value, int) else str(value)
 
     def name_of_period(self, period: Period) -> str:
-        """Return the name of a period's group."""
         return timestamp(period.low) if self.in_utc else period.name
 
     def place(self, constraint: str) -> Place:
-        """Return the place, in the order by value, of the group with this constraint. Raises BadQuery, WrongValue."""
+        """Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return _NO_VALUE_PLACE
@@ -150,11 +142,10 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return self.place_of_value(values.read(self.kind, self.name, name))
 
     def place_of_value(self, value: Value) -> Place:
-        """Return the place of a group in the order by value, in a facet where each value has a group of its own."""
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
     def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
-        """Put groups in the order of the facet. In an order by value, the group without a value comes last."""
+        """In an order by value, the group without a value comes last."""
         if self.sort == "FREQUENCY":
             return sorted(groups, key=lambda each: (-each.hits, each.place))
         descending = self.sort == "VALUE_DESCENDING"
@@ -162,19 +153,16 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return sorted(ordered, key=lambda each: each.constraint == narrowing.NO_VALUE)
 
     def of_value(self, value: Value) -> Condition:
-        """Return the condition that a hit has this value."""
         return OneOf(self.name, (value,), written=isinstance(value, str) and not self.folded)
 
     def of_period(self, period: Period) -> Condition:
-        """Return the condition that a hit has a date in this period."""
         return Between(self.name, period.low, period.high, high_open=True)
 
     def of_none(self) -> Condition:
-        """Return the condition that a hit has no value."""
         return Unless(HasValue(self.name))
 
     def meaning(self, constraint: str) -> Condition:
-        """Return the condition for which a constraint stands. Raises BadQuery, WrongValue."""
+        """Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return self.of_none()
@@ -189,7 +177,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
 
 
 class FacetBinder:
-    """Checks definitions against a repository's types. Relative dates count from ``now``."""
+    """Relative dates count from ``now``."""
 
     def __init__(self, catalogue: Catalogue, now: Instant, limits: FacetLimits) -> None:
         self._catalogue = catalogue
@@ -198,7 +186,7 @@ class FacetBinder:
         self._ids: set[str] = set()
 
     def bind(self, definitions: Sequence[FacetDefinition]) -> tuple[BoundFacet, ...]:
-        """Check the definitions. Raises BadQuery, UnknownProperty, WrongValue."""
+        """Raises BadQuery, UnknownProperty, WrongValue."""
         numbers = [_number(each) for each in definitions]
         if sum(each.levels for each in numbers) > self._limits.definitions:
             raise BadQuery(f"A search has at most {self._limits.definitions} facet-definitions.")
@@ -269,7 +257,7 @@ class FacetBinder:
 
 
 def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
-    """Return the condition of hits that match these narrowings; None if there are none. Raises BadQuery, WrongValue."""
+    """Raises BadQuery, WrongValue."""
     by_id = {level.id: level for facet in facets for level in facet.levels()}
     conditions: list[Condition] = []
     for each in narrowings:
@@ -284,7 +272,6 @@ def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narro
 
 
 def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
-    """List the properties by whose values facets count."""
     return frozenset(level.name for facet in facets for level in facet.levels())
 
 
@@ -401,7 +388,6 @@ def _letters(name: str, kind: values.Kind, text: str) -> tuple[Bucket, ...]:
 
 
 def _letter_after(letter: str) -> str | None:
-    """Return the next greater letter that folded strings can have; None if there is none."""
     for code in range(ord(letter) + 1, 0x110000):
         if not 0xD800 <= code <= 0xDFFF and fold(chr(code)) == chr(code):
             return chr(code)
@@ -409,7 +395,7 @@ def _letter_after(letter: str) -> str | None:
 
 
 def _relative(name: str, now: Instant, zone: tzinfo) -> tuple[Bucket, ...]:
-    """Make the groups of dates by their distance from now. They overlap: today is a day of this week, too."""
+    """They overlap: today is a day of this week, too."""
     day = periods.local_day(now, zone)
     buckets: list[Bucket] = []
     last_year: Period | None = None

@@ -38,13 +38,12 @@ class Period(NamedTuple):
 
 
 def at(unit: Unit, day: date, zone: tzinfo) -> Period:
-    """Return the period in which a day lies."""
     first = first_day(unit, day)
     return Period(_name(unit, first), _start(first, zone), _start(following(unit, first), zone))
 
 
 def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
-    """Return the period that has this name. Raises WrongValue."""
+    """Raises WrongValue."""
     try:
         period = at(unit, _first_of(unit, name), zone)
     except (ValueError, OverflowError) as error:
@@ -61,25 +60,19 @@ def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
 
 
 def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
-    """List the periods that touch a year, in order."""
     return _list(unit, first_day(unit, date(year, 1, 1)), date(year, 12, 31), zone)
 
 
 def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]:
-    """List the periods from the one named ``first`` to the one named ``last``, in order.
-
-    Raises ValueError if no period has such a name.
-    """
+    """Raises ValueError if no period has such a name."""
     return _list(unit, _first_of(unit, first), _first_of(unit, last), zone)
 
 
 def local_day(instant: Instant, zone: tzinfo) -> date:
-    """Return the day that a clock of the zone shows at a moment."""
     return (_EPOCH + timedelta(microseconds=instant)).astimezone(zone).date()
 
 
 def first_day(unit: Unit, day: date) -> date:
-    """Return the first day of the period in which a day lies."""
     match unit:
         case "day":
             return day

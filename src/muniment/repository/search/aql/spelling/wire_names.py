@@ -11,7 +11,7 @@ _SYSTEM_PREFIX = "r_"
 
 
 def neutral_type(name: str, names: RepositoryNames) -> str:
-    """Return the neutral name of a type. Raises UnknownType for a built-in type without its prefix."""
+    """Raises UnknownType for a built-in type without its prefix."""
     bare = name.removeprefix(names.type_prefix)
     if bare in BUILT_IN_TYPES and name != bare:
         return bare
@@ -21,7 +21,6 @@ def neutral_type(name: str, names: RepositoryNames) -> str:
 
 
 def neutral_property(name: str, names: RepositoryNames) -> str:
-    """Return the neutral name of a property."""
     if names.system_property_prefix != _SYSTEM_PREFIX and name.startswith(names.system_property_prefix):
         return _SYSTEM_PREFIX + name.removeprefix(names.system_property_prefix)
     return name

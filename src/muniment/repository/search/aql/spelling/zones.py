@@ -1,4 +1,4 @@
-"""Which time zone does a text name? A region, an abbreviation, or an offset from GMT; its case does not matter.
+"""Which time zone does a text name?
 
 Source: the parameter ``timezone`` of other content repositories; docs/aql.md, "Facets". Rules and daylight saving are
 those of the IANA time zone database.

@@ -24,10 +24,9 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What a search must know to read an index: its format and its languages. ``others`` are further languages.
+    """What a search must know to read an index: its format and its languages.
 
-    ``compounds`` is the version of the rules by which compounds are taken apart, or 0 if they are not taken apart. The
-    parts of compounds are in further files of the index's folder.
+    ``compounds`` is the version of the rules by which compounds are taken apart, or 0 if they are not taken apart.
     """
 
     format: int
@@ -37,7 +36,6 @@ class _About(msgspec.Struct, frozen=True):
 
     @property
     def languages(self) -> str:
-        """The names of the languages, with *and* between them."""
         return " and ".join((self.language, *self.others))
 
 
@@ -45,7 +43,7 @@ class TantivyIndex:
     """An index folder that is open for reading (an Index).
 
     It reads the newest commit, even after another folder has replaced this one. Searches use the language in which the
-    index was made. So they still work when the setting has changed and the agent has not made the new index yet.
+    index was made.
     """
 
     def __init__(self, folder: Path, stop_words: Collection[str] = ()) -> None:
@@ -60,7 +58,7 @@ class TantivyIndex:
         self._snapshot: TantivySnapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take a snapshot of the newest commit. Raises IndexUnavailable if none exists or the index cannot be read."""
+        """Raises IndexUnavailable if none exists or the index cannot be read."""
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
@@ -68,7 +66,7 @@ class TantivyIndex:
             return self._snapshot
 
     def close(self) -> None:
-        """Close the files. A snapshot that was taken before keeps its files open."""
+        """A snapshot that was taken before keeps its files open."""
         with self._lock:
             self._index = self._snapshot = None
 
@@ -134,15 +132,9 @@ class TantivyWriter:
 
     @property
     def position(self) -> Position:
-        """The position of the last commit; START for a new index."""
         return self._position
 
     def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
-        """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
-
-        A document replaces the one with the same key. If the call raises, nothing has changed. Raises OSError if the
-        disk is full or cannot be written; then the writer must be closed. Raises IndexUnavailable if the engine fails.
-        """
         writer = self._writing()
         try:
             with failures.as_refusals("the index could not be written"):
@@ -163,7 +155,6 @@ class TantivyWriter:
         self._position = position
 
     def close(self) -> None:
-        """Finish the merges, and release the lock. Raises IndexUnavailable if the engine fails."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with failures.as_refusals("the index's merges could not be finished"):
@@ -181,10 +172,6 @@ class TantivyWriter:
 
 
 def _read_about(folder: Path) -> _About:
-    """Read the format and the languages of an index.
-
-    Raises OtherFormat if the format is not this release's, and IndexUnavailable if the file is missing or damaged.
-    """
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -213,7 +200,6 @@ def _prepare(folder: Path, about: _About) -> None:
 
 
 def _read_compounds(folder: Path, about: _About) -> dict[str, Compounds]:
-    """Read the parts of compounds, by language, that were stored with an index. Raises IndexUnavailable."""
     try:
         return {language: Compounds.read(_compounds_file(folder, language)) for language in _compound_languages(about)}
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -229,10 +215,9 @@ def _compounds_file(folder: Path, language: str) -> Path:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """Return two numbers that identify a folder or a ``meta.json``.
+    """The numbers of a folder change if another folder replaces it.
 
-    The numbers of a folder change if another folder replaces it. The numbers of a ``meta.json`` change with each
-    commit.
+    The numbers of a ``meta.json`` change with each commit.
     """
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

@@ -35,12 +35,10 @@ class ObjectInIndex(NamedTuple):
     key: str
 
     def weight(self, query: Query) -> float | None:
-        """Return the object's score for a query; None if the query does not find it."""
         hits = self.searcher.search(self.compiler.among(query, [self.key]), 1, count=False).hits
         return float(hits[0][0]) if hits else None
 
     def document(self) -> Document | None:
-        """Read the object's document; None if the index does not hold it."""
         hits = self.searcher.search(self.compiler.among(Query.all_query(), [self.key]), 1, count=False).hits
         is_held = bool(hits) and self.key != fields.POSITION
         return fields.read_document(self.searcher.doc(hits[0][1])) if is_held else None
@@ -49,10 +47,9 @@ class ObjectInIndex(NamedTuple):
 def examine(
     thing: ObjectInIndex, weighing: Compiler, analyser: Analyser, search: Search, query: Query
 ) -> Examination | None:
-    """Examine an object; None if the index does not hold it.
+    """``query`` finds the hits of the search.
 
-    ``query`` finds the hits of the search. ``weighing`` weighs words for the caller, and looks for patterns only in
-    what the caller may see.
+    ``weighing`` weighs words for the caller, and looks for patterns only in what the caller may see.
     """
     document = thing.document()
     if document is None:
@@ -96,17 +93,15 @@ def examine(
 
 
 def _by_meaning(near: Near, embedding: int) -> float:
-    """Return what nearness in meaning adds to the score of the object with this embedding."""
     return near.scores[near.embeddings.index(embedding)] if embedding in near.embeddings else 0.0
 
 
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """For each leaf, name the properties that hold it.
+    """A leaf that is not in the metadata has no names.
 
-    A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if the values together are
-    too long to be looked through.
+    A leaf that is in the metadata has None if the values together are too long to be looked through.
     """
     values = list(keyword_values(document.values, document.ids))
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
@@ -118,7 +113,6 @@ def _properties(
 
 
 def shown_term(leaf: Leaf) -> str:
-    """Return the text of a leaf as the terms of a hit show it."""
     match leaf:
         case Phrase() | Wild():
             return leaf.text

@@ -1,9 +1,8 @@
 """How does one snapshot count the hits of a search by the values of their properties?
 
-The counts are exact: each value counts each hit once. The engine counts a hit once in each bucket, however many of its
-values fall into the bucket. A terms aggregation counts wrongly over several segments unless each segment reports every
-term; so a facet with more values than a segment reports is refused. A nested facet is counted only for those values of
-its outer facet that are shown.
+The engine counts a hit once in each bucket, however many of its values fall into the bucket. A terms aggregation counts
+wrongly over several segments unless each segment reports every term; so a facet with more values than a segment reports
+is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +57,7 @@ class FacetCounter:
         self._questions = 0
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
-        """Count a query's hits by these facets. Raises BadQuery if they have too many values, or take too long.
+        """Raises BadQuery if they have too many values, or take too long.
 
         One question to the engine counts all facets that have neither buckets nor periods.
         """
@@ -150,7 +149,6 @@ class FacetCounter:
         ]
 
     def _in_periods(self, query: Query, facet: BoundFacet, of: Sequence[Period]) -> list[tuple[Period, int]]:
-        """Count the hits of each period."""
         counts: dict[int, int] = {}
         for start in range(0, len(of), _RANGES):
             ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]

@@ -1,4 +1,4 @@
-"""What happens when the index engine fails? The failure becomes a refusal. If no query causes it, it is also logged."""
+"""What happens when the index engine fails?"""
 
 import os
 import tempfile
@@ -22,10 +22,7 @@ log = structlog.get_logger("muniment.repository.index")
 
 @contextmanager
 def as_refusals(what: str) -> Iterator[None]:
-    """Turn failures and panics of the engine into IndexUnavailable, or into BadQuery if the query causes the failure.
-
-    A panic is no Exception, only a BaseException. ``what`` says what the engine could not do.
-    """
+    """A panic is no Exception, only a BaseException."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -42,9 +39,9 @@ def as_refusals(what: str) -> Iterator[None]:
 
 
 def check_room(folder: Path) -> None:
-    """Raise OSError if the disk of the folder has no room for a commit.
+    """The engine does not say why a commit has failed.
 
-    The engine does not say why a commit has failed. Without this check, a document would be blamed for the full disk.
+    Without this check, a document would be blamed for the full disk.
     """
     with tempfile.TemporaryFile(dir=folder) as probe:
         os.posix_fallocate(probe.fileno(), 0, _ROOM)

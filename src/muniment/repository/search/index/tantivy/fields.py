@@ -3,14 +3,12 @@
 All properties are in one JSON field with a sub-object for each kind of value, so a new property of a type needs no new
 schema. ``s`` holds strings as they are compared, ``v`` strings as they were written. A marker stands before both;
 without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants.
-``f`` holds doubles, encoded as integers that have the same order. ``b`` holds truth values as 0 and 1.
-
-Words are in two pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written
-as often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse the object
-search ``metadata``, which holds the same without the text. One field of each pair holds stems, the other exact words.
-Between two values there is a gap, so that no phrase reaches from one value to the next. The variants of words
-(``variants``) are further values of the field of stems, behind all others, so completions and phrases in quotation
-marks never see them.
+``f`` holds doubles, encoded as integers that have the same order. ``b`` holds truth values as 0 and 1. Words are in two
+pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written as often as
+``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse the object search
+``metadata``, which holds the same without the text. Between two values there is a gap, so that no phrase reaches from
+one value to the next. The variants of words (``variants``) are further values of the field of stems, behind all others,
+so completions and phrases in quotation marks never see them.
 """
 
 import itertools
@@ -136,16 +134,13 @@ SCHEMA = _schema()
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
-    """Register the analysers of an open index. This must happen before a document is written."""
+    """This must happen before a document is written."""
     index.register_tokenizer("words", analyser.exact_words)
     index.register_tokenizer("stems", analyser.stems)
 
 
 def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
-    """Turn a document into a document of the engine.
-
-    Adding field by field takes a third of the time of ``from_dict``, which compares each field with the schema.
-    """
+    """Adding field by field takes a third of the time of ``from_dict``, which compares each field with the schema."""
     engine_document = tantivy.Document()
     engine_document.add_text(KEY, document.key)
     engine_document.add_unsigned(NUMBER, document.seq)
@@ -183,10 +178,9 @@ def _add_words(
     spellings: Sequence[Sequence[str]],
     joined: Sequence[Sequence[str]],
 ) -> None:
-    """Add texts to a pair of fields.
+    """``words`` gets each text, and behind all these the joined words, with their mark.
 
-    ``words`` gets each text, and behind all these the joined words, with their mark. ``stems`` gets the first of its
-    spellings, and behind all these the variants.
+    ``stems`` gets the first of its spellings, and behind all these the variants.
     """
     for text, (stemmed, *_) in zip(texts, spellings, strict=True):
         engine_document.add_text(pair.stems, stemmed)
@@ -198,7 +192,6 @@ def _add_words(
 
 
 def _weighted_texts(document: Document) -> Iterator[str]:
-    """List the texts of the metadata that keywords look at, each as often as it counts. Equal headings count as one."""
     headings, others = dict[str, None](), []
     for name, value in keyword_values(document.values, document.ids):
         if name in HEADINGS:
@@ -211,19 +204,17 @@ def _weighted_texts(document: Document) -> Iterator[str]:
 
 
 def source(document: Document, language: str = "") -> bytes:
-    """Write the stored parts of a document, without its text. ``language`` means the same as in ``Source``."""
     stored = msgspec.structs.asdict(document)
     del stored["text"]
     return _encoder.encode(Source(**stored, language=language))
 
 
 def position_document(position: Position) -> tantivy.Document:
-    """Turn a position into a document of the engine. No search finds this document."""
+    """No search finds this document."""
     return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, SCHEMA)
 
 
 def read_position(searcher: tantivy.Searcher) -> Position:
-    """Return the position in the change log up to which a searcher's commit is complete; START in a new index."""
     hits = searcher.search(tantivy.Query.term_query(SCHEMA, KEY, POSITION, "basic"), 1, count=False).hits
     if not hits:
         return START
@@ -231,33 +222,27 @@ def read_position(searcher: tantivy.Searcher) -> Position:
 
 
 def read_key(stored: tantivy.Document) -> str:
-    """Return the object's id from a document of the engine."""
     return str(stored.get_first(KEY))
 
 
 def read_source_bytes(stored: tantivy.Document) -> bytes:
-    """Return what ``source`` wrote into a document of the engine."""
     return bytes(stored[SOURCE][0])
 
 
 def read_source(stored: tantivy.Document) -> Source:
-    """Return the stored parts of a document of the engine, without its text."""
     return _decoder.decode(read_source_bytes(stored))
 
 
 def read_found_by(source: bytes) -> FoundBy:
-    """Return a document's type, ACL, owner and whether it is a former version, from the bytes that ``source`` wrote."""
     return _found_by_decoder.decode(source)
 
 
 def read_text(stored: tantivy.Document) -> str:
-    """Return the text from a document of the engine."""
     text = stored.get_first(TEXT)
     return text.decode() if isinstance(text, bytes) else ""
 
 
 def read_document(stored: tantivy.Document) -> Document:
-    """Return the document from which a document of the engine was made."""
     source = msgspec.structs.asdict(read_source(stored))
     del source["language"]
     return Document(**source, text=read_text(stored))
@@ -275,7 +260,6 @@ def sortable(value: float) -> int:
 
 
 def double(encoded: int) -> float:
-    """Return the double from which ``sortable`` made this integer."""
     value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
     return value if encoded >= 0 else -value
 

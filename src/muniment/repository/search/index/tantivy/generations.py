@@ -1,7 +1,6 @@
-"""The built-in engine: it keeps indexes in folders. Which folder of a repository is the current generation?
+"""The built-in engine: it keeps indexes in folders.
 
 The folder of a repository holds a numbered folder for each generation, and a file `current` that names the current one.
-Readers look at that file before each search (2 microseconds), so they notice a switch by themselves.
 """
 
 import os
@@ -45,17 +44,15 @@ class FolderEngine:
         self._language = language
 
     def languages(self) -> Sequence[str]:
-        """List the languages whose stems an index may hold, as English names."""
         return sorted(LANGUAGES)
 
     def index(self, repository: Repository) -> RepositoryIndex:
-        """Return the index of one repository."""
         language = repository.language or self._language
         folder = self._folder / str(repository.id)
         return FolderIndex(folder, self.holder(), lambda path: self._open_writer(path, language), self._open_index)
 
     def follower(self) -> str:
-        """Return the name of this folder's agent. The name stays the same as long as the folder exists."""
+        """The name stays the same as long as the folder exists."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._folder / "follower"
         if not file.exists():
@@ -68,7 +65,6 @@ class FolderEngine:
 
     @contextmanager
     def sole_agent(self) -> Iterator[str]:
-        """Hold the right to be this folder's agent while the block runs; the block gets ``holder()``. Raises InUse."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
@@ -80,7 +76,6 @@ class FolderEngine:
             yield self.holder()
 
     def sweep(self, now: Instant) -> None:
-        """In each repository's folder, remove the generations that are not current, as the function ``sweep`` does."""
         for folder in self._folder.iterdir():
             if folder.name.isdecimal():
                 sweep(folder, now / SECOND)
@@ -100,37 +95,27 @@ class FolderIndex:
         self._open_writer, self._open_index = open_writer, open_index
 
     def reader(self) -> Index:
-        """Open the index for reading. When another generation becomes the current one, the reader uses that one."""
         return FollowingIndex(self._folder, self._open_index)
 
     def current(self) -> str | None:
-        """Return the name of the current generation, or None if there is none yet."""
         generation = current(self._folder)
         return None if generation is None else generation.name
 
     def writer(self, generation: str) -> IndexWriter:
-        """Open a generation for writing. Raises OtherFormat, IndexUnavailable, OSError."""
         return self._open_writer(self._folder / generation)
 
     @contextmanager
     def rebuilding(self) -> Iterator[str]:
-        """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
-
-        The block gets the name under which this machine holds leases for its indexes. Raises InUse.
-        """
         with rebuilding(self._folder):
             yield self._holder
 
     def begin(self) -> str:
-        """Begin the next generation, and return its name."""
         return begin(self._folder).name
 
     def switch(self, generation: str) -> None:
-        """Make this generation the current one."""
         switch(self._folder, self._folder / generation)
 
     def remove(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -145,7 +130,6 @@ class FollowingIndex:
         self._index: Index | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take a snapshot of the newest commit of the current generation. Raises IndexUnavailable."""
         with self._lock:
             mark = _mark(self._folder)
             if mark is None:
@@ -157,7 +141,6 @@ class FollowingIndex:
         return index.snapshot()
 
     def close(self) -> None:
-        """Close the files."""
         with self._lock:
             if self._index is not None:
                 self._index.close()
@@ -173,7 +156,6 @@ class FollowingIndex:
 
 
 def current(folder: Path) -> Path | None:
-    """Return the folder of the current generation, or None if there is none yet."""
     try:
         name = (folder / POINTER).read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -182,7 +164,6 @@ def current(folder: Path) -> Path | None:
 
 
 def begin(folder: Path) -> Path:
-    """Make the empty folder of the next generation."""
     _make(folder)
     newest = max((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), default=0)
     generation = folder / str(newest + 1)
@@ -191,7 +172,7 @@ def begin(folder: Path) -> Path:
 
 
 def switch(folder: Path, generation: Path) -> None:
-    """Make this generation the current one. The switch is atomic, and survives a crash."""
+    """The switch is atomic, and survives a crash."""
     disk.replace(folder / POINTER, generation.name.encode("ascii"))
 
 
@@ -208,9 +189,8 @@ def rebuilding(folder: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
-    """Remove the generations that are not current, and return how many were removed.
+    """Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
 
-    Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
     Nothing is removed during a rebuild, either.
     """
     current_folder, mark = current(folder), _mark(folder)
@@ -232,7 +212,6 @@ def _make(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[int, int] | None:
-    """Return two numbers that change with each switch. The second is the time of the switch in nanoseconds."""
     try:
         status = os.stat(folder / POINTER)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What does the built-in index hold? Its documents as they were written, and their digests, for the checker."""
+"""What does the built-in index hold?"""
 
 import hashlib
 import struct
@@ -28,7 +28,6 @@ class Reading:
         self._searcher = searcher
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
-        """Read the documents with these keys, or every document, in the order of their counters."""
         query, offset = Query.all_query() if keys is None else self._with(keys), 0
         while True:
             with failures.as_refusals("the index could not be read"):
@@ -42,7 +41,6 @@ class Reading:
             offset += len(addresses)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
         in_range = Query.range_query(
             *(fields.SCHEMA, fields.NUMBER, FieldType.Unsigned),
             lower_bound=max(after, 0),
@@ -54,7 +52,6 @@ class Reading:
         return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of the documents with these keys, in the order of their counters."""
         query = self._with(keys)
         number = self._searcher.count(query)
         return self._digests(query, self._in_order(query, number, 0) if number else [])
@@ -69,7 +66,6 @@ class Reading:
         return [address for _, address in result.hits]
 
     def _digests(self, query: Query, addresses: list[DocAddress]) -> list[DocumentDigest]:
-        """Make the digests of these documents, which the query finds."""
         numbers = self._searcher.numbers(fields.NUMBER, addresses)
         modified = self._searcher.numbers(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
@@ -104,11 +100,7 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Return the documents that searches by type, ACL, owner or former version find wrongly, or miss.
-
-        ``stating`` has, by field and value, the documents that a search for this value should find. No other values
-        are searched for.
-        """
+        """``stating`` has, by field and value, the documents that a search for this value should find."""
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
             stated = all_of([query, term(field, value)])
@@ -118,7 +110,6 @@ class Reading:
 
 
 def digest(document: Document, analyser: Analyser) -> DocumentDigest:
-    """Return the digest that a document would have in the index if it were written now."""
     source = fields.source(document, analyser.language_of(document.values, document.text))
     hash_ = _hash(source, document.text, document.seq, document.modified)
     return DocumentDigest(document.seq, document.key, hash_)

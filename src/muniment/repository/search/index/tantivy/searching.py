@@ -1,7 +1,4 @@
-"""How does a search ask the engine? Call by call: the engine cannot be interrupted, but between two calls it can end.
-
-Before each call that may take long, the budget of the search is checked (``budgets``).
-"""
+"""How does a search ask the engine?"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,12 +19,11 @@ class WatchedSearcher:
         self.num_docs = searcher.num_docs
 
     def search(self, query: Query, limit: int, **how: Any) -> tantivy.SearchResult:
-        """Find the hits of a query. ``how`` is the engine's ``count``, ``offset``, ``order_by_field`` and ``order``."""
+        """``how`` is the engine's ``count``, ``offset``, ``order_by_field`` and ``order``."""
         budgets.check()
         return self._searcher.search(query, limit, **how)
 
     def aggregate(self, query: Query, aggregations: Mapping[str, Any]) -> dict[str, Any]:
-        """Aggregate the hits of a query."""
         budgets.check()
         return self._searcher.aggregate(query, dict(aggregations))
 
@@ -40,7 +36,6 @@ class WatchedSearcher:
         return [int(value or 0) for value in self._searcher.fast_field_values(field, list(addresses))]
 
     def terms_with_prefix(self, field: str, prefix: str, query: Query) -> list[tuple[str, int]]:
-        """Count, for each term with this prefix, the hits of a query that hold it."""
         budgets.check()
         return self._searcher.terms_with_prefix(field, prefix, query)
 

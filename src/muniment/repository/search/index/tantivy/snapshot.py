@@ -1,4 +1,4 @@
-"""How does one snapshot of the built-in index answer a search? With a page, a total, terms, excerpts and facets."""
+"""How does one snapshot of the built-in index answer a search?"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -101,16 +101,13 @@ class TantivySnapshot:
 
     @property
     def position(self) -> Position:
-        """The position in the change log up to which this snapshot is complete."""
         return self._position
 
     def search(self, search: Search) -> Answer:
-        """Answer a search, with the best hits first. Without keywords, the newest hits are first.
+        """Without keywords, the newest hits are first.
 
-        Hits that are equal in this order are ordered by counter. But hits of equal score keep the engine's order if
-        some of them lie deeper than ``order.REACH``. Each page has the order of its own snapshot, so a commit between
-        two pages may move hits. Raises BadQuery if the engine refuses the query, and IndexUnavailable if the engine
-        fails.
+        But hits of equal score keep the engine's order if some of them lie deeper than ``order.REACH``. Each page has
+        the order of its own snapshot, so a commit between two pages may move hits.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -120,11 +117,7 @@ class TantivySnapshot:
             return self._answer((compiler, plan, query), search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """Answer a search in the order of these properties, or return None if the index has no such order.
-
-        Hits that are equal in this order are ordered by counter. One question to the engine orders and counts all hits,
-        and another one scores the hits of the page.
-        """
+        """One question to the engine orders and counts all hits, and another one scores the hits of the page."""
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             page = self._ranking.by_values(query, sorts, search.offset, search.limit)
@@ -155,10 +148,6 @@ class TantivySnapshot:
         return Answer(hits, total, counts, fed, more)
 
     def counters(self, search: Search, order: Order) -> list[int]:
-        """Return the counters of a search's hits in this order.
-
-        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises.
-        """
         with failures.as_refusals("a search failed"):
             _, plan, query = self._compile(search)
             if order == "relevance" and plan.compiled.level is not None:
@@ -168,16 +157,11 @@ class TantivySnapshot:
             return self._ranking.counters(query, order, search.offset, search.limit)
 
     def embeddings(self, search: Search) -> list[int]:
-        """Return the ids of the embeddings of a search's hits, in ascending order. Raises what ``search`` raises."""
         with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             return self._ranking.values(compiler.embedded(query), fields.EMBEDDING)
 
     def examine(self, search: Search, key: str) -> Examination | None:
-        """Return what the index knows of one object in a search, or None if it lacks the object.
-
-        Raises what ``search`` raises.
-        """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             seen_counts = self._seen_by(compiler, search.visible)
@@ -187,10 +171,6 @@ class TantivySnapshot:
             return examining.examine(thing, weighing, analyser, search, query)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin with this text in a search's hits, the most common first.
-
-        Raises what ``search`` raises.
-        """
         with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             remembered = self._seen_by(compiler, search.visible).completions
@@ -201,42 +181,32 @@ class TantivySnapshot:
             )
 
     def corrections(self, visible: Visible, word: str) -> list[Correction]:
-        """List likely corrections of a word by which the caller finds nothing. Raises IndexUnavailable."""
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).corrections(word)
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that say most about a text, in the order in which they appear. Raises IndexUnavailable."""
         with failures.as_refusals("a search failed"):
             compiler = self._compiler()
             rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
             return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
 
     def marker(self, search: Search) -> Marker:
-        """Return a function that finds matches in a text as this search does in its excerpts.
-
-        Raises what ``search`` raises.
-        """
         with failures.as_refusals("a search failed"):
             _, plan, _ = self._compile(search)
             return plan.finder.marks
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
-        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
         return self._reading.documents(keys)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests(after, to, limit)
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of all documents with these keys, in the order of the documents' counters."""
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests_of(keys)
 
     def digest(self, document: Document) -> DocumentDigest:
-        """Make the digest that ``digests`` would return for an index in which this release has written the document."""
         return reading.digest(document, self._analyser)
 
     def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
@@ -270,7 +240,6 @@ class TantivySnapshot:
     def _weighing(
         self, compiler: Compiler, search: Search, seen_counts: SeenCounts, ranked: Collection[Pattern]
     ) -> Compiler:
-        """Return a compiler that weighs words and these patterns by the objects that the search's caller may see."""
         return self._compiler(self._rarity(compiler, search.visible, seen_counts, ranked), search.query.locale)
 
     def _rarity(
@@ -284,10 +253,7 @@ class TantivySnapshot:
         return Rarity((self._searcher, self._documents), findings, ranked, seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
-        """Return what is remembered of a caller, or an empty memory if objects have changed since the snapshot.
-
-        Changed objects that the snapshot does not hold at all, such as new ones, do not count.
-        """
+        """Changed objects that the snapshot does not hold at all, such as new ones, do not count."""
         missed_keys = visible.hidden | visible.decided
         if missed_keys and self._searcher.count(compiler.among(Query.all_query(), missed_keys)):
             return SeenCounts()
@@ -306,10 +272,9 @@ class TantivySnapshot:
         return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
     def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
-        """Return the hits of the page, and the total if the search asks for it.
+        """If the search's limit is 0, one hit after the offset is returned, to show that hits follow.
 
-        If the search's limit is 0, one hit after the offset is returned, to show that hits follow. The hits come in any
-        order if the limit is greater than the number of objects that can be hits.
+        The hits come in any order if the limit is greater than the number of objects that can be hits.
         """
         has_scores = bool(compiled_query.leaves)
         limit, offset = search.limit, search.offset
@@ -380,13 +345,12 @@ class TantivySnapshot:
         return tuple(hits)
 
     def _language(self, stored: tantivy.Document) -> str:
-        """Return which of the index's further languages a document's text is in; empty if in none of them."""
         return fields.read_source(stored).language if self._analyser.others else ""
 
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Say which leaves match in each of these objects. A key of the answer is the engine's address of the object.
+        """A key of the answer is the engine's address of the object.
 
         Each list has two halves, both with one item for each leaf. The first half says whether the leaf matches
         anywhere in the object, and the second half whether it matches in the metadata.
@@ -402,7 +366,6 @@ class TantivySnapshot:
     def _facets(
         self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
-        """Count the hits by facets. Also return the number of hits that the facets count, or None if they count all."""
         fed = search.facet_hits
         if not search.facets:
             return (), None

@@ -1,8 +1,7 @@
-"""Which words are in the objects that a caller may see? Completions and corrections are taken from these words alone.
+"""Which words are in the objects that a caller may see?
 
 A word of the engine's dictionary is a completion only if the caller finds an object by it. A correction is taken from
-the texts and metadata of objects that the caller finds by a similar word. So completions and corrections never show a
-word that is only in hidden objects.
+the texts and metadata of objects that the caller finds by a similar word.
 """
 
 import heapq
@@ -57,10 +56,6 @@ class Vocabulary:
         self._visible = visible
 
     def completions(self, hits: Query, beginning: str, limit: int) -> list[WordCount]:
-        """List the words with this beginning in the visible hits of a query, the most common first.
-
-        Stop words are left out.
-        """
         sought = self._analyser.exact(beginning)
         if len(sought) != 1 or not SHORTEST <= len(sought[0][1]) <= LONGEST:
             return []
@@ -72,10 +67,7 @@ class Vocabulary:
         return [WordCount(letters.written(word), count) for word, count in words[:limit]]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
-        """Count, for each word that begins with these letters, the objects in which the caller finds it.
-
-        With ``hits``, an object counts only if this query also finds it.
-        """
+        """With ``hits``, an object counts only if this query also finds it."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
             among = permitted_query if hits is None else all_of([hits, permitted_query])
@@ -85,7 +77,6 @@ class Vocabulary:
         return counts
 
     def corrections(self, word: str) -> list[Correction]:
-        """List likely corrections of a word by which the caller finds nothing, the likeliest first."""
         exact = self._analyser.exact(word)
         if len(exact) != 1 or not SHORTEST < len(exact[0][1]) <= LONGEST:
             return []
@@ -105,14 +96,9 @@ class Vocabulary:
         return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
 
     def _count(self, word: str) -> int:
-        """Return how many objects hold a word for the caller, in exactly this form."""
         return self._searcher.count(self._compiler.holding(self._visible, word, exact=True))
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
-        """Return the words that say most about a text, in the order in which they appear in the text.
-
-        With each returned word, the caller finds at least one object besides the object ``key``.
-        """
         itself = all_of([self._compiler.readable(self._visible), term(fields.KEY, key)])
         hits = self._searcher.search(itself, 1)
         own = count_of(hits) or 0
@@ -129,7 +115,6 @@ class Vocabulary:
         return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
 
     def _telling_stems(self, counts: Counter[str], forms: Mapping[str, Counter[str]]) -> Iterator[tuple[str, int]]:
-        """List the stems of a text that may say something about it, with their counts, the most common first."""
         for stem, count in counts.most_common():
             word = forms[stem].most_common(1)[0][0]
             one_letter = word.isascii() and len(word) < SHORTEST
@@ -137,10 +122,6 @@ class Vocabulary:
                 yield stem, count
 
     def _words_like(self, sought: str, letters: int) -> Iterator[str]:
-        """List the words of the newest objects in which the caller finds a word that differs in so many letters.
-
-        Of a long text, only the words at the beginning are listed.
-        """
         for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(fields.SCHEMA, field, sought, letters, True, False)
             # These are the newest objects, because the engine's own order depends on everybody's documents.
@@ -159,10 +140,7 @@ class Vocabulary:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
-        """List where words are looked up: a field, and the query for the objects in which the field is searched.
-
-        The first pair is for objects that the caller may read, the second for those they may only browse, if any.
-        """
+        """The first pair is for objects that the caller may read, the second for those they may only browse, if any."""
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
         return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]

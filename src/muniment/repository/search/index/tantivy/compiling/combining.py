@@ -16,19 +16,16 @@ def silent(query: Query) -> Query:
 
 
 def term(field: str, value: str | int) -> Query:
-    """Make the query for the objects that have this value in a field, with the same score for all."""
     return Query.term_query(fields.SCHEMA, field, value, "basic")
 
 
 def terms(field: str, values: Collection[str | int]) -> Query:
-    """Make the query for the objects that have one of these values in a field."""
     if len(values) <= _SEVERAL:
         return any_of([term(field, value) for value in values])
     return Query.term_set_query(fields.SCHEMA, field, list(values))
 
 
 def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
-    """Make the query for the objects that all of ``queries`` find and none of ``exclusions`` finds."""
     if len(queries) == 1 and not exclusions:
         return queries[0]
     parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, silent(Query.all_query()))]
@@ -36,7 +33,6 @@ def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
 
 
 def any_of(parts: Sequence[Query]) -> Query:
-    """Make the query for the objects that at least one of ``parts`` finds."""
     if len(parts) == 1:
         return parts[0]
     return Query.boolean_query([(Occur.Should, query) for query in parts])

@@ -60,7 +60,6 @@ class Comparisons:
                 return self._strings(name, regexes.of_patterns(alternatives))
 
     def _strings(self, name: str, expressions: Sequence[str]) -> Query:
-        """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
         path_expressions = [f"{path}(?:{self._allowance.spend(each)})" for each in expressions]
         return any_of([Query.regex_query(fields.SCHEMA, fields.PROPERTIES, each) for each in path_expressions])
@@ -94,7 +93,6 @@ def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[
 
 
 def _as_integer(value: float) -> int:
-    """Return the integer by which the index orders a number."""
     return fields.sortable(value) if isinstance(value, float) else value
 
 

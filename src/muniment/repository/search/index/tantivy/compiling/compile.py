@@ -3,7 +3,7 @@
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
 queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
 other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match the parts of the
-phrase, the engine refuses the query. It never leaves words out.
+phrase, the engine refuses the query.
 """
 
 import itertools
@@ -146,14 +146,12 @@ class Compiler:
         return anywhere, query_of(readable=False) if by_keywords else anywhere
 
     def comparison(self, condition: Condition) -> Query:
-        """Make the query for the objects that meet a condition on their properties, without a score."""
         return silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
-        """Make the query for those of a query's objects that the caller may see.
+        """An object that the caller may read may match anywhere.
 
-        An object that the caller may read may match anywhere. An object that they may only browse must match in the
-        metadata.
+        An object that they may only browse must match in the metadata.
         """
         if _is_one(query, visible):
             return all_of([silent(self.browsable(visible)), query.anywhere])
@@ -175,19 +173,15 @@ class Compiler:
         return Query.boolean_query([(Occur.Must, any_of([query, added])), *scores])
 
     def embedded(self, query: Query) -> Query:
-        """Make the query for those of a query's objects that have an embedding."""
         kind = FieldType.Unsigned
         return all_of([silent(query), silent(Query.range_query(fields.SCHEMA, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
-        """Make a query that scores objects as the query of the method ``visible`` does. It may find further objects."""
+        """It may find further objects."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
-        """Make the query by which a caller finds the objects that hold a word or a pattern.
-
-        With ``exact``, exact words are searched, otherwise stems.
-        """
+        """With ``exact``, exact words are searched, otherwise stems."""
 
         def holding(readable: bool) -> Query:
             pair = _searched(readable)
@@ -197,7 +191,6 @@ class Compiler:
         return self._finding(visible, holding)
 
     def matching_term(self, visible: Visible, term: Term) -> Query:
-        """Make the query by which a caller finds the objects that match a term."""
         return self._finding(visible, lambda readable: self.leaf(term, readable))
 
     def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
@@ -205,22 +198,16 @@ class Compiler:
         return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
-        """Make the query for those of a query's objects that have one of these keys."""
         return all_of([query, silent(terms(fields.KEY, keys))])
 
     def browsable(self, visible: Visible) -> Query:
-        """Make the query for everything that the caller may browse."""
         return self._permitted_query(visible, visible.browse_acls, visible.browse)
 
     def readable(self, visible: Visible) -> Query:
-        """Make the query for everything that the caller may read."""
         return self._permitted_query(visible, visible.read_acls, visible.read)
 
     def only_browsable(self, visible: Visible) -> Query | None:
-        """Make the query for the objects that the caller may browse but not read.
-
-        Return None if the caller has the same rights for browsing as for reading.
-        """
+        """Return None if the caller has the same rights for browsing as for reading."""
         if _alike(visible):
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
@@ -229,10 +216,9 @@ class Compiler:
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
-        """Make a query for the objects with these ``keys``, whose scores say which of ``queries`` find them.
+        """The score is a sum in which query number n, counted from 0, adds 2**n.
 
-        The score is a sum in which query number n, counted from 0, adds 2**n. It is exact for up to ``MATCHES``
-        queries.
+        It is exact for up to ``MATCHES`` queries.
         """
         few = (Occur.Must, silent(terms(fields.KEY, keys)))
         clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
@@ -255,7 +241,6 @@ class Compiler:
                 assert_never(leaf)
 
     def _term_of(self, term: Term, stems: str, words: str) -> Query:
-        """Make the query for the objects that match a term in any of its ways. The score is that of the best way."""
         ways = [
             self._words(stems if way.stems else words, way.words, way.counted_as)
             for way in self._analyser.ways(term.text)
@@ -279,10 +264,7 @@ class Compiler:
         return [term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
-        """Apply ``decided`` and ``hidden`` to the query for what ACLs permit, and leave out former versions.
-
-        The document that holds the index's position has neither ACL nor owner, so the query does not find it.
-        """
+        """The document that holds the index's position has neither ACL nor owner, so the query does not find it."""
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, terms(fields.KEY, visible.decided))]
             newly_permitted = terms(fields.KEY, decided_keys & visible.decided)
@@ -293,10 +275,6 @@ class Compiler:
         return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
 
     def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
-        """Make the clause that leaves out former versions.
-
-        The list is empty if the search asks for former versions, or if the index holds none.
-        """
         if visible.all_versions or not self._has_former:
             return []
         return [(Occur.MustNot, term(fields.FORMER, fields.IS_FORMER))]
@@ -359,10 +337,7 @@ class Compiler:
         return Query.boolean_query([*needed, *((Occur.Should, query) for query in scored)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
-        """Make queries that raise the score of objects that hold words exactly as the query does, or near each other.
-
-        Each object that these queries find holds at least one of the words.
-        """
+        """Each object that these queries find holds at least one of the words."""
         queries = []
         pairs = [
             [*word, *following]
@@ -394,17 +369,14 @@ class Compiler:
         return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
-        """Return whether every object that a leaf finds scores 1, as with one word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
         return [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
     def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
-        """Return the first ``_MOST_RANKED`` patterns that can be ranked. With more, too many words would be scored."""
         wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
-        """Make the query for objects that hold a phrase: one word for each of these patterns, in this order."""
         parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
         if not parts:
             return Query.empty_query()
@@ -427,10 +399,9 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """List one query: for objects with a word that differs in at most one letter from the word sought.
+        """Two neighbouring letters that change places count as one.
 
-        Two neighbouring letters that change places count as one. The list is empty if ``words`` is not a single word,
-        or if that word is too short or too long.
+        The list is empty if ``words`` is not a single word, or if that word is too short or too long.
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []
@@ -440,19 +411,16 @@ class Compiler:
         return self._weigh(Query.term_query(fields.SCHEMA, field, word, "freq"), field, [word], counted_as)
 
     def _weigh(self, query: Query, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> Query:
-        """Give a query for a word or a phrase the weight that it has for the caller."""
         if self._rarity is None:
             return query
         return Query.boost_query(query, self._rarity.factor(field, words, counted_as))
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
-    """Return whether one query finds both the objects that the caller may read and those they may only browse."""
     return _alike(visible) or query.in_metadata is query.anywhere
 
 
 def _searched(readable: bool) -> fields.WordFields:
-    """Return the fields that a search looks through: those for objects that the caller may read, or only browse."""
     return fields.ANYWHERE if readable else fields.METADATA
 
 

@@ -1,8 +1,7 @@
-"""May the engine be asked this query? Its cost is bounded before it begins, because the engine cannot be interrupted.
+"""May the engine be asked this query?
 
 The cost is counted in passes. One pass goes through all words of the index, as a word that begins with a wildcard does.
-A beginning goes through a part of the words: the more letters it has, the fewer words. The bound depends on the query,
-and on the index only by its rough size. So a refusal says nothing about other people's objects.
+So a refusal says nothing about other people's objects.
 """
 
 from collections.abc import Iterator
@@ -36,7 +35,6 @@ _Leaf: TypeAlias = Term | Wild | Phrase | OneOf | Between | Like | HasValue | Ca
 
 
 def check(condition: Condition | None, analyser: Analyser, documents: int) -> None:
-    """Raise BadQuery if a condition would cost an index with so many documents too much."""
     share = 1 if documents <= _LARGE else 2 if documents <= _LARGEST else 4
     parts = list(_leaves(condition))
     most_words, most_passes = MOST_WORDS // share, MOST_PASSES // share
@@ -62,7 +60,6 @@ def _leaves(condition: Condition | None) -> Iterator[_Leaf]:
 
 
 def _passes_of_words(words: list[Pattern]) -> float:
-    """Return the passes of a word with wildcards, or of the words of a joined one."""
     times = _JOINED if len(words) > 1 else 1
     return sum(min(1.0, times * _of_beginning(word)) for word in words if len(word.pieces) > 1 or word.begins_open)
 

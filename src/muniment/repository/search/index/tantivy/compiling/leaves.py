@@ -51,7 +51,6 @@ def leaves(
 
 
 def needs_all(condition: Condition | Keywords | None) -> bool:
-    """Return whether every hit matches all the words and phrases that ``leaves`` lists for the condition."""
     match condition:
         case ConditionSet():
             parts, is_choice = condition.conditions, condition.operator == "OR"
@@ -83,5 +82,4 @@ def needs_all(condition: Condition | Keywords | None) -> bool:
 
 
 def has_keywords(condition: Condition) -> bool:
-    """Return whether keywords are part of a condition."""
     return any(isinstance(each, Fulltext) for each in singles(condition))

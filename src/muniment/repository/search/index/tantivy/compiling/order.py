@@ -1,7 +1,7 @@
-"""In which order does the built-in engine return hits? By score, modification, values or counter; ties by counter.
+"""In which order does the built-in engine return hits?
 
 By itself, the engine orders hits by one field only. To use several, an aggregation makes a bucket of each hit, and
-orders the buckets by the values and the counter. The engine keeps only the buckets up to the end of the page.
+orders the buckets by the values and the counter.
 """
 
 import itertools
@@ -51,10 +51,9 @@ class Ranking:
         self._searcher = searcher
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
-        """Return the counters of at most ``limit`` hits of a query in this order, without the first ``offset`` hits.
+        """In the order by score, several hits may have the score of the last returned one.
 
-        In the order by score, several hits may have the score of the last returned one. If not all of them fit, the
-        engine chooses which of them are returned.
+        If not all of them fit, the engine chooses which of them are returned.
         """
         if limit < 1:
             return []
@@ -69,7 +68,6 @@ class Ranking:
         return self._searcher.numbers(fields.NUMBER, [address for _, address in ranked_hits])
 
     def values(self, query: Query, field: str) -> list[int]:
-        """Return the values that all hits of a query have in a numeric field, in ascending order."""
         number = self._searcher.count(query)
         if not number:
             return []
@@ -142,7 +140,6 @@ class Ranking:
         return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value)
 
     def with_counters(self, query: Query, counters: Sequence[int]) -> list[Ranked]:
-        """Return the hits of a query whose objects have one of these counters, in the order of ``counters``."""
         if not counters:
             return []
         hits = self._searcher.search(
@@ -154,7 +151,6 @@ class Ranking:
         return [hit for _, hit in pairs]
 
     def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Return a page of hits in the order in which the objects were made."""
         result = self._ascending(fields.NUMBER, query, offset, limit, total=total)
         return [(0.0, address) for _, address in result.hits], count_of(result)
 
@@ -171,14 +167,12 @@ class Ranking:
         return self._searcher.count(all_of([query, range_query]))
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
-        """Return the objects that were modified at one instant, ordered by counter."""
         return self.by_counter(all_of([query, term(fields.MODIFIED, instant)]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score by counter, up to REACH.
+        """Hits of equal score that are on both sides of REACH keep the engine's order.
 
-        Hits of equal score that are on both sides of REACH keep the engine's order. Otherwise their order would differ
-        from page to page.
+        Otherwise their order would differ from page to page.
         """
         complete = len(ranked_hits)
         if complete > REACH:
@@ -189,7 +183,6 @@ class Ranking:
         return self._ties_in_order(head) + ranked_hits[complete:]
 
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score (or instant) by counter. In ``hits``, they are next to each other."""
         if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
         numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in hits])
@@ -212,7 +205,6 @@ def _tie(hit: Ranked, following: Ranked) -> bool:
 
 
 def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
-    """Return the index after the last hit that ties with hit ``end - 1``. The hits are in the engine's order."""
     while end < len(hits) and _tie(hits[end - 1], hits[end]):
         end += 1
     return end

@@ -1,14 +1,10 @@
-"""How rare is a word among the objects that one caller may see? Scores count those objects alone.
+"""How rare is a word among the objects that one caller may see?
 
-The engine weighs a word by how many documents of the whole index hold it, so its scores would tell of other people's
-documents. A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score
-by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
-which the engine does not let us replace.
-
-The engine gives the score 1 to every word that a pattern covers. So some patterns (``may_rank``) are replaced by the
-commonest words that they cover in the objects that the caller may see. Each of these words has the weight of the whole
-pattern, which is counted as if it were one word. Of the words that an object holds, the one that scores best counts.
-Source: docs/decisions/0062.
+A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score by a factor
+replaces the weight exactly. One figure is still that of the whole index: the average length of its texts, which the
+engine does not let us replace. So some patterns (``may_rank``) are replaced by the commonest words that they cover in
+the objects that the caller may see. Each of these words has the weight of the whole pattern, which is counted as if it
+were one word. Source: docs/decisions/0062.
 """
 
 import itertools
@@ -80,8 +76,8 @@ class Findings(NamedTuple):
     """What one caller finds.
 
     ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
-    ``everything`` finds all objects that the caller may browse. ``beginning`` gives, for each word that begins with
-    certain letters, the number of objects in which the caller finds it.
+    ``beginning`` gives, for each word that begins with certain letters, the number of objects in which the caller finds
+    it.
     """
 
     holding: Callable[[str | Pattern, bool], Query]
@@ -147,14 +143,12 @@ class Rarity:
         return forms
 
     def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
-        """Return the weight of exact words, stems or patterns that count as one word. It is greater for rarer words."""
         everything = self._seen_counts.counts.answer(
             (exact, ""), lambda: self._searcher.count(self._findings.everything)
         )
         return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
     def finding(self, word: str | Pattern, exact: bool) -> int:
-        """Count the objects that the caller finds by a word or a pattern."""
         return self._seen_counts.counts.answer(
             (exact, word), lambda: self._searcher.count(self._findings.holding(word, exact))
         )
@@ -178,7 +172,7 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
 
 
 def documents(searcher: tantivy.Searcher) -> int:
-    """Return how many documents the engine's own weights count. Until a merge, that includes deleted documents."""
+    """Until a merge, that includes deleted documents."""
     position = term(fields.KEY, fields.POSITION)
     hits = searcher.search(position, 1, count=False).hits
     if not hits:
@@ -188,7 +182,6 @@ def documents(searcher: tantivy.Searcher) -> int:
 
 
 def caller_key(visible: Visible) -> CallerKey:
-    """Return the facts that decide what a caller may see of a snapshot. They name no objects that changed later."""
     return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 

@@ -71,13 +71,11 @@ def of_range(low: str | None, high: str | None, low_open: bool = False, high_ope
 
 
 def _from(low: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings that are not below ``low`` and share its first ``begin`` characters."""
     above = [each for at in range(begin, len(low)) for each in _beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER)]
     return [_exactly(low) + (".+" if is_open else ".*"), *above]
 
 
 def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings that are not above ``high`` and share its first ``begin`` characters."""
     beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
     smaller = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
     return [*([] if is_open else [_exactly(high)]), *beginnings, *smaller]
@@ -104,15 +102,13 @@ def cost(expression: str) -> int:
 
 
 def of_pattern(pattern: Pattern) -> str:
-    """Write the regular expression that matches the texts that a pattern matches."""
     return "".join(map(_piece, pattern.pieces))
 
 
 def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
-    """Write regular expressions that together match every text that one of the patterns matches.
+    """If all patterns begin or end with a gap of any length, each expression has that gap once.
 
-    If all patterns begin or end with a gap of any length, each expression has that gap once. With the gap in each of
-    its alternatives, the engine would need more states than it permits.
+    With the gap in each of its alternatives, the engine would need more states than it permits.
     """
     if len(alternatives) == 1:
         return [of_pattern(alternatives[0])]
@@ -145,10 +141,7 @@ def _exactly(text: str) -> str:
 
 
 def _beyond(beginning: str, low: int, high: int) -> list[str]:
-    """Write an expression for texts that continue ``beginning`` with a character of this range.
-
-    The list is empty if the range is empty or holds only surrogates.
-    """
+    """The list is empty if the range is empty or holds only surrogates."""
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
     return [f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"] if low <= high else []
