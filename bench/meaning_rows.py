@@ -6,6 +6,7 @@ The texts are real passages and their real vectors; or, where they are asked for
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -51,7 +52,7 @@ def meaning(run: Run) -> Iterator[Line]:
     installation = data.opened().installation
     began = time.monotonic()
     with data.opened().database("repository") as database:
-        with EmbeddingProcess(model.ready(installation.models)) as process:
+        with closing(EmbeddingProcess(model.ready(installation.models))) as process:
             embedder = Embedder(database, process, clock.now)
             while embedder.advance():
                 pass

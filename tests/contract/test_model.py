@@ -3,6 +3,7 @@
 import os
 import signal
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_texts_of_one_meaning_are_nearer_than_others(folder: Path) -> None:
     texts = ["A man is eating food.", "Someone has a meal.", "The wing of an aircraft.", ""]
-    with EmbeddingProcess(folder) as process:
+    with closing(EmbeddingProcess(folder)) as process:
         vectors = np.array([np.frombuffer(each, np.int8) for each in process.vectors(texts)], float)
         assert process.vectors([]) == []
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -48,7 +49,7 @@ def test_foreign_words_are_near_nothing_and_letters_are_no_words(folder: Path) -
 
 
 def test_a_process_that_is_killed_is_replaced(folder: Path) -> None:
-    with EmbeddingProcess(folder) as process:
+    with closing(EmbeddingProcess(folder)) as process:
         before = process.vectors(["pump"])
         assert process._process is not None
         os.kill(process._process.pid, signal.SIGKILL)
@@ -58,7 +59,7 @@ def test_a_process_that_is_killed_is_replaced(folder: Path) -> None:
 
 
 def test_the_process_cannot_open_a_file_or_a_socket(folder: Path) -> None:
-    with EmbeddingProcess(folder) as process:
+    with closing(EmbeddingProcess(folder)) as process:
         process.vectors(["pump"])
         assert process._process is not None
         status = Path(f"/proc/{process._process.pid}/status").read_text()
@@ -68,7 +69,7 @@ def test_the_process_cannot_open_a_file_or_a_socket(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", ["\0", "\ud800", "a" * 100_000, "語" * 10_000, "🙈" * 1000, "<script>" * 500])
 def test_any_text_has_a_vector(folder: Path, text: str) -> None:
-    with EmbeddingProcess(folder) as process:
+    with closing(EmbeddingProcess(folder)) as process:
         (vector,) = process.vectors([text])
     assert any(vector)
 

@@ -3,11 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
+import tantivy
+
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.aql import patterns
 from muniment.repository.search.aql.conditions import BoundQuery
 from muniment.repository.search.aql.evaluate import Properties
-from muniment.repository.search.aql.patterns import Pattern
+from muniment.repository.search.aql.patterns import JOINED, Pattern
 from muniment.repository.search.aql.tree import (
     AnyWord,
     Both,
@@ -24,6 +26,22 @@ from muniment.repository.search.aql.values import keyword_values
 
 Words = list[tuple[int, str]]
 """Words with their places in a text."""
+
+
+def exact_words(analyser: Analyser, text: str) -> list[Words]:
+    """Split a text into folded words; each joined word follows by itself, with its mark."""
+    text = analyser.form(text)
+    return [_split(each, analyser.exact_words) for each in (text, *(one + JOINED for one in analyser.joined(text)))]
+
+
+def stems(analyser: Analyser, text: str, language: str = "") -> list[Words]:
+    """Split a text, and each of its variants, into stems."""
+    text = analyser.form(text)
+    return [_split(each, analyser.stems) for each in analyser.spellings(text, analyser.joined(text), language)]
+
+
+def _split(text: str, words: tantivy.TextAnalyzer) -> Words:
+    return [(each.position, each.text) for each in words.pre_tokenize(text).tokens]
 
 
 def evaluate(
@@ -63,13 +81,13 @@ class _Object(Properties):
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = (
-            [words for value in metadata for words in analyser.exact_all(value)],
-            analyser.exact_all(text),
+            [words for value in metadata for words in exact_words(analyser, value)],
+            exact_words(analyser, text),
         )
         language = analyser.language_of(values, text)
         self._stems = (
-            [stems for value in metadata for stems in analyser.stem_all(value, language)],
-            analyser.stem_all(text, language),
+            [words for value in metadata for words in stems(analyser, value, language)],
+            stems(analyser, text, language),
         )
 
     def finds(self, fulltext: Fulltext) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muniment.repository.search.answering.several import facet_sums
 from muniment.repository.search.aql.conditions import BoundQuery
-from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder, FacetLimits, Place
+from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder, FacetLimits, Group
 from muniment.repository.search.aql.tree import FacetDefinition
 from muniment.repository.search.index.contract import FacetCounts, FacetValue, Search, Visible
 from tests.properties import shelves
@@ -149,21 +149,15 @@ class Thing(NamedTuple):
         return self.colour if facet.name == "colour" else f"2024-{self.day:02}"
 
 
-class Group(NamedTuple):
-    place: Place
-    constraint: str
-    hits: int
-
-
 def tell(facet: BoundFacet, things: Sequence[Thing]) -> FacetCounts:
     """Count as an engine does, in plain Python."""
     hits = Counter(thing.group(facet) for thing in things)
     if facet.all_periods and hits:
         first, last = (int(end(hits)[-2:]) for end in (min, max))
         hits.update({f"2024-{month:02}": 0 for month in range(first, last + 1)})
-    ordered = facet.in_order(Group(facet.place(name), name, number) for name, number in hits.items())
+    ordered = facet.in_order(Group(facet.place(name), name, name, number) for name, number in hits.items())
     values = []
-    for _, name, number in ordered[: facet.limit]:
+    for _, name, _, number in ordered[: facet.limit]:
         within = [thing for thing in things if thing.group(facet) == name]
         nested = None if facet.nested is None else tell(facet.nested, within)
         values.append(FacetValue(name, name, number, nested))

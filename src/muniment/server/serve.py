@@ -108,7 +108,7 @@ def _extract(installation: Installation, database: Database, stop: threading.Eve
 
 def _embed(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     ready()
-    with process.EmbeddingProcess(model.ready(installation.models)) as embedding:
+    with closing(process.EmbeddingProcess(model.ready(installation.models))) as embedding:
         embedder.run(database, embedding, stop, clock.now)
 
 

@@ -120,11 +120,6 @@ class Analyser:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
         return self._exact(self.form(text))
 
-    def exact_all(self, text: str) -> list[list[tuple[int, str]]]:
-        """Split a text into pairs of a place and a folded word; each joined word follows by itself, with its mark."""
-        text = self.form(text)
-        return [self._exact(text), *(self._exact(word + patterns.JOINED) for word in self.joined(text))]
-
     def form(self, text: str) -> str:
         return letters.fold(normal(text))
 
@@ -162,11 +157,6 @@ class Analyser:
 
     def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
         return self._stem(self._in_stems(variants.bigrams(self.form(text)), language))
-
-    def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
-        """Split a text, and each of its variants, into pairs of a place and a stem."""
-        text = self.form(text)
-        return [self._stem(each) for each in self.spellings(text, self.joined(text), language)]
 
     def spellings(self, text: str, joined: Iterable[str], language: str = "") -> list[str]:
         """Return a text, which has its ``form``, its variants and its ``joined`` words, as an index splits them."""

@@ -8,7 +8,6 @@ docs/decisions/0060.
 import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,13 +23,6 @@ from muniment.repository.store.objects.listing.lists import ContentDigest
 
 _COPY = 1
 """The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
-
-
-class _PageOfWalk(NamedTuple):
-    """A page of a walk, and the place in the walk where the next page starts; None if no page follows."""
-
-    page: HitPage
-    following: int | None
 
 
 def page(inquiry: Inquiry) -> HitPage:
@@ -78,10 +70,10 @@ def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
     return Walk(cursor.name, cursor.began, walk, cut=len(standing) > most)
 
 
-def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> _PageOfWalk:
-    """``walk`` is the whole walk that ``make_walk`` made.
+def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[HitPage, int | None]:
+    """Return the page that starts at the place ``start`` of a walk, and the place where the next page starts, or None.
 
-    It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
+    ``walk`` is the whole walk that ``make_walk`` made. It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
     shown as a hit of its own. Raises what ``results.page_of_counters`` raises.
     """
     size = inquiry.question.items_per_page
@@ -106,7 +98,7 @@ def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> _PageOfWa
     if len(left) > size:
         following = next(place for place in range(start, end) if walk[place] >> 1 == left[size])
     hits = _with_copies(shown_page, copies_of, contents)
-    return _PageOfWalk(msgspec.structs.replace(shown_page, hits=hits), following)
+    return msgspec.structs.replace(shown_page, hits=hits), following
 
 
 def _contents(inquiry: Inquiry, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:

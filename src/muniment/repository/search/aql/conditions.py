@@ -5,7 +5,7 @@ does. A property without a value matches only the negation of a comparison.
 """
 
 from collections.abc import Iterator
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -75,12 +75,10 @@ def singles(condition: Condition | None) -> Iterator[Single]:
                 yield from singles(part)
         case Unless():
             yield from singles(condition.condition)
-        case Fulltext() | OneOf() | Between() | Like() | HasValue() | Carries():
-            yield condition
         case None:
             return
         case _:
-            assert_never(condition)
+            yield condition
 
 
 class BoundQuery(msgspec.Struct, frozen=True):

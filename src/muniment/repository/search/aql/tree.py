@@ -5,7 +5,7 @@ expression in its document; refusals name it.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal, Self, TypeAlias, assert_never
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
@@ -126,12 +126,10 @@ def words_of(keywords: Keywords | None) -> Iterator[Term | Wild | Phrase]:
             yield from words_of(keywords.part)
         case AnyWord():
             yield from words_of(Both((keywords.first, *keywords.needed)))
-        case Term() | Wild() | Phrase():
-            yield keywords
         case None:
             return
         case _:
-            assert_never(keywords)
+            yield keywords
 
 
 def with_parts(keywords: Keywords, change: Callable[["Keywords"], "Keywords"]) -> Keywords:
@@ -143,10 +141,8 @@ def with_parts(keywords: Keywords, change: Callable[["Keywords"], "Keywords"]) -
         case AnyWord():
             needed = tuple(map(change, keywords.needed))
             return msgspec.structs.replace(keywords, first=change(keywords.first), needed=needed)
-        case Term() | Wild() | Phrase():
-            return keywords
         case _:
-            assert_never(keywords)
+            return keywords
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):

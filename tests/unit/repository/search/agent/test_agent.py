@@ -423,11 +423,12 @@ def test_writers_never_keep_a_rebuild_from_its_end_and_it_is_as_far_as_the_forme
 def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:
     folder, kept = tmp_path / "indexes", shelf.add("pump")
     own = folder / str(shelf.repository.id)
-    generation = generations.begin(own)
-    writer = TantivyWriter(generation)
+    made = FolderEngine(folder).index(shelf.repository)
+    generation = made.begin()
+    writer = TantivyWriter(own / generation)
     writer.apply((), (), Position(2**62, 2**62))
     writer.close()
-    generations.switch(own, generation)
+    made.switch(generation)
     index = reader(folder, shelf)
     with running(shelf.database, folder):
         until(lambda: generations.current(own) == own / "2" and reached(index, shelf))

@@ -5,6 +5,7 @@ import pytest
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.text import BREAK, normal
 from muniment.repository.search.aql import patterns
+from tests.properties import oracle
 
 ANALYSER = Analyser("English")
 
@@ -103,7 +104,9 @@ def test_spans_are_what_an_index_holds(text: str) -> None:
     main = ANALYSER.spans(text, stemmed=True)
     assert [(span.place, span.word) for span in main] == ANALYSER.stem(text)
     assert spans[: len(main)] == main
-    assert sorted(span.word for span in spans) == sorted(word for held in ANALYSER.stem_all(text) for _, word in held)
+    assert sorted(span.word for span in spans) == sorted(
+        word for held in oracle.stems(ANALYSER, text) for _, word in held
+    )
     assert all(text[span.start : span.end].strip() for span in spans)
     variants = spans[len(main) :]
     assert not variants or variants[0].place == main[-1].place + 2
@@ -113,7 +116,7 @@ def found(text: str, query: str) -> bool:
     """Say whether a text holds one of the ways of a term."""
     for way in ANALYSER.ways(query):
         words = [word for _, word in way.words]
-        for held in ANALYSER.stem_all(text) if way.stems else [ANALYSER.exact(text)]:
+        for held in oracle.stems(ANALYSER, text) if way.stems else [ANALYSER.exact(text)]:
             of_text = [word for _, word in held]
             if any(of_text[at : at + len(words)] == words for at in range(len(of_text))):
                 return True
@@ -235,7 +238,7 @@ def test_other_words_are_not_joined(text: str, query: str) -> None:
 def test_patterns_cross_the_joints_of_a_word() -> None:
     for text, query in [("wi-fi-port", "wi*port"), ("XK-77", "XK?77"), ("INV-123", "inv12*"), ("e-mail", "*mail")]:
         ((_, pattern),) = ANALYSER.wild(query)
-        assert any(pattern.matches(word) for words in ANALYSER.exact_all(text) for _, word in words), text
+        assert any(pattern.matches(word) for words in oracle.exact_words(ANALYSER, text) for _, word in words), text
     ((_, pattern),) = ANALYSER.wild("wi?port")
-    assert not any(pattern.matches(word) for words in ANALYSER.exact_all("wi-fi-port") for _, word in words)
+    assert not any(pattern.matches(word) for words in oracle.exact_words(ANALYSER, "wi-fi-port") for _, word in words)
     assert ANALYSER.wild("हि*") == [(0, patterns.read("हि*"))]

@@ -13,9 +13,9 @@ from tests.properties.shelves import Row
 
 def test_a_document_says_what_the_object_says() -> None:
     made = document(
-        Row("09" * 8, 7, 11, "report", "Marta@staff", 3, {}, ""),
+        Row("09" * 8, 7, 11, "report", "Marta@staff", 3, {}, ""),  # type: ignore[arg-type]
         {"title": ["a\ud800"], "size": [5], "none": []},
-        "ﬁle",  # type: ignore[arg-type]
+        "ﬁle",
     )
     assert (made.key, made.type, made.owner, made.acl) == ("09" * 8, "report", "marta@staff", 3)
     assert (made.seq, made.modified) == (7, 11)

@@ -66,7 +66,9 @@ def name(holder: Holder, document: bytes) -> str:
 
     It is the same each time, and different for each caller.
     """
-    return _digest(holder, document)[:16].hex()
+    # The digest covers the format, so that two releases that run side by side never write to the same row.
+    whose = f"{FORMAT}\n{holder.repository_id}\n{holder.caller}\n".encode()
+    return hashlib.sha256(whose + document).digest()[:16].hex()
 
 
 def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
@@ -159,11 +161,6 @@ _KEEP = sa.text(
     "INSERT INTO links (digest, repository_id, caller, document, format, size, kept, expires) "
     "VALUES (:digest, :repository_id, :caller, :document, :format, :size, :kept, :expires) ON CONFLICT DO NOTHING"
 )
-
-
-def _digest(holder: Holder, document: bytes) -> bytes:
-    # The digest covers the format, so that two releases that run side by side never write to the same row.
-    return hashlib.sha256(f"{FORMAT}\n{holder.repository_id}\n{holder.caller}\n".encode() + document).digest()
 
 
 def _unknown_link() -> UnknownLink:

@@ -9,29 +9,19 @@ Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
-from muniment.repository.search.aql.spelling.facets import BoundFacet, Place
+from muniment.repository.search.aql.spelling.facets import BoundFacet, Group
 from muniment.repository.search.aql.tree import FacetDefinition
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 
 _TIMES = 10
 _QUESTIONS_OF_PERIODS = 16
 """How many questions a facet by periods may put to an index engine."""
-
-
-class _Group(NamedTuple):
-    """A group of a facet with its hits in all repositories."""
-
-    place: Place
-    constraint: str
-    name: str
-    hits: int
 
 
 def room(most_values: int, repositories: int) -> int:
@@ -148,10 +138,10 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
     if facet.sort == "FREQUENCY" and sum(bool(counts.values) for counts in several) > 1:
         cut_short = {number for number, counts in enumerate(several) if _may_have_more(facet, width, counts)}
     groups = {
-        constraint: _Group(
+        constraint: Group(
             facet.place(constraint),
-            constraint,
             next(iter(values.values())).name,
+            constraint,
             sum(value.count for value in values.values()),
         )
         for constraint, values in values_of_each.items()
@@ -171,7 +161,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
     return FacetCounts(facet.id, facet.name, tuple(shown_values), lacking or bool(cut_short) or (facet.capped and more))
 
 
-def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
+def _without_gaps(facet: BoundFacet, groups: Mapping[str, Group]) -> dict[str, Group]:
     unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
     if unit is None or not with_hits:
         return dict(groups)
@@ -184,5 +174,5 @@ def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, 
     every = dict(groups)
     for period in by_beginning.values():
         constraint = narrowing.write(period.name)
-        every.setdefault(constraint, _Group((0, period.low, ""), constraint, facet.name_of_period(period), 0))
+        every.setdefault(constraint, Group((0, period.low, ""), facet.name_of_period(period), constraint, 0))
     return every

@@ -6,7 +6,7 @@ Source: docs/aql.md, "Facets".
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
-from typing import Literal, Protocol, Self, TypeAlias, TypeVar, get_args
+from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
 import msgspec
 
@@ -66,23 +66,13 @@ class Bucket(msgspec.Struct, frozen=True):
     condition: Condition
 
 
-class CountedGroup(Protocol):
-    """A group of a facet with its hits."""
+class Group(NamedTuple):
+    """A group of a facet with its hits. ``constraint`` narrows a search to these hits."""
 
-    @property
-    def place(self) -> Place:
-        """The group's place in the order by value."""
-
-    @property
-    def constraint(self) -> str:
-        """The constraint that narrows a search to the group's hits."""
-
-    @property
-    def hits(self) -> int:
-        """The number of the group's hits."""
-
-
-_Group = TypeVar("_Group", bound=CountedGroup)
+    place: Place
+    name: str
+    constraint: str
+    hits: int
 
 
 class BoundFacet(msgspec.Struct, frozen=True):
@@ -144,7 +134,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
     def place_of_value(self, value: Value) -> Place:
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
-    def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
+    def in_order(self, groups: Iterable[Group]) -> list[Group]:
         """In an order by value, the group without a value comes last."""
         if self.sort == "FREQUENCY":
             return sorted(groups, key=lambda each: (-each.hits, each.place))

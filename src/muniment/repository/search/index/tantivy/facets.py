@@ -6,7 +6,7 @@ is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from tantivy import Query
@@ -15,7 +15,7 @@ from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Condition
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
-from muniment.repository.search.aql.spelling.facets import BoundFacet, Place
+from muniment.repository.search.aql.spelling.facets import BoundFacet, Group
 from muniment.repository.search.aql.spelling.periods import Period, Unit
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
@@ -32,20 +32,6 @@ _RANGES = 2000
 
 Compile: TypeAlias = Callable[[Condition], Query]
 """Makes a query of the engine from a condition on properties."""
-
-
-class _Candidate(NamedTuple):
-    """A value of a facet, with its place in the order, its name and its constraint.
-
-    ``condition`` selects its hits, and ``hits`` is their number. The number is 0 only for a period
-    that lies between periods with hits.
-    """
-
-    place: Place
-    name: str
-    constraint: str
-    condition: Condition
-    hits: int
 
 
 class FacetCounter:
@@ -78,20 +64,20 @@ class FacetCounter:
             partial=facet.capped and len(candidates) > len(first_candidates),
         )
 
-    def _nested_counts(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
+    def _nested_counts(self, query: Query, facet: BoundFacet, value: Group) -> FacetCounts | None:
         if facet.nested is None:
             return None
         if not value.hits:
             return FacetCounts(facet.nested.id, facet.nested.name, ())
-        (counts,) = self.count(all_of([query, self._compile(value.condition)]), [facet.nested])
+        (counts,) = self.count(all_of([query, self._compile(facet.meaning(value.constraint))]), [facet.nested])
         return counts
 
-    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[_Candidate]:
+    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[Group]:
         if facet.limit < 1:
             return []
         if facet.buckets:
             candidates = [
-                _Candidate((at, 0, ""), bucket.name, narrowing.write(bucket.name), bucket.condition, count)
+                Group((at, 0, ""), bucket.name, narrowing.write(bucket.name), count)
                 for at, bucket in enumerate(facet.buckets)
                 if (count := self._hits(query, bucket.condition))
             ]
@@ -101,10 +87,10 @@ class FacetCounter:
             candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
             place = facet.place(narrowing.NO_VALUE)
-            candidates.append(_Candidate(place, "NULL", narrowing.NO_VALUE, facet.of_none(), count))
+            candidates.append(Group(place, "NULL", narrowing.NO_VALUE, count))
         return candidates
 
-    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[_Candidate]:
+    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[Group]:
         kind = index_kind(facet.kind, folded=facet.folded)
         if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
             raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
@@ -114,10 +100,10 @@ class FacetCounter:
             name = facet.name_of(value)
             constraint = narrowing.write(name)
             place = facet.place_of_value(value)
-            candidates.append(_Candidate(place, name, constraint, facet.of_value(value), bucket.doc_count))
+            candidates.append(Group(place, name, constraint, bucket.doc_count))
         return candidates
 
-    def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[_Candidate]:
+    def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[Group]:
         path, zone = _path("i", facet), facet.zone
         answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
         low, high = (msgspec.convert(answer[end], _Metric).value for end in ("low", "high"))
@@ -137,11 +123,10 @@ class FacetCounter:
         nonzero = [at for at, (_, count) in enumerate(counts) if count]
         periods_shown = counts[nonzero[0] : nonzero[-1] + 1] if nonzero else []
         return [
-            _Candidate(
+            Group(
                 (0, period.low, ""),
                 facet.name_of_period(period),
                 narrowing.write(period.name),
-                facet.of_period(period),
                 count,
             )
             for period, count in periods_shown

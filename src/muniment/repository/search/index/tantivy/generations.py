@@ -110,10 +110,13 @@ class FolderIndex:
             yield self._holder
 
     def begin(self) -> str:
-        return begin(self._folder).name
+        _make(self._folder)
+        newest = max((int(each.name) for each in self._folder.iterdir() if each.name.isdecimal()), default=0)
+        (self._folder / str(newest + 1)).mkdir(mode=0o700)
+        return str(newest + 1)
 
     def switch(self, generation: str) -> None:
-        switch(self._folder, self._folder / generation)
+        disk.replace(self._folder / POINTER, generation.encode("ascii"))
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -161,19 +164,6 @@ def current(folder: Path) -> Path | None:
     except FileNotFoundError:
         return None
     return folder / name if name.isdecimal() else None
-
-
-def begin(folder: Path) -> Path:
-    _make(folder)
-    newest = max((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), default=0)
-    generation = folder / str(newest + 1)
-    generation.mkdir(mode=0o700)
-    return generation
-
-
-def switch(folder: Path, generation: Path) -> None:
-    """The switch is atomic, and survives a crash."""
-    disk.replace(folder / POINTER, generation.name.encode("ascii"))
 
 
 @contextmanager

@@ -314,7 +314,8 @@ class TantivySnapshot:
             fields.read_text(document) if may_read else ""
             for document, may_read in zip(stored_documents, readable, strict=True)
         ]
-        languages = [self._language(document) for document in stored_documents]
+        has_others = bool(self._analyser.others)
+        languages = [fields.read_source(document).language if has_others else "" for document in stored_documents]
         excerpt_of_each = [
             plan.finder.excerpt(text, thorough=False, language=language) if is_sure else None
             for text, is_sure, language in zip(texts, sure, languages, strict=True)
@@ -343,9 +344,6 @@ class TantivySnapshot:
             matching = plan.finder.marks(excerpt) if marks else None
             hits.append(IndexHit(keys[at], float(score), excerpt, terms, matching))
         return tuple(hits)
-
-    def _language(self, stored: tantivy.Document) -> str:
-        return fields.read_source(stored).language if self._analyser.others else ""
 
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]

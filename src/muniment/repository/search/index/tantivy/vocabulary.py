@@ -91,12 +91,14 @@ class Vocabulary:
             likely = sorted(near, key=lambda each: (near[each], -like[each], each))
             found |= {each: near[each] for each in likely[:_MOST_CORRECTIONS] if each not in found}
         corrections = [
-            Correction(letters.written(each), distance, self._count(each)) for each, distance in found.items()
+            Correction(
+                letters.written(each),
+                distance,
+                self._searcher.count(self._compiler.holding(self._visible, each, exact=True)),
+            )
+            for each, distance in found.items()
         ]
         return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
-
-    def _count(self, word: str) -> int:
-        return self._searcher.count(self._compiler.holding(self._visible, word, exact=True))
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
         itself = all_of([self._compiler.readable(self._visible), term(fields.KEY, key)])

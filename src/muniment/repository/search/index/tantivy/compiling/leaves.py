@@ -1,16 +1,11 @@
 """Which words and phrases does a query look up in the index, and must a hit match all of them?"""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from muniment.repository.search.aql.conditions import (
-    Between,
-    Carries,
     Condition,
     ConditionSet,
-    HasValue,
-    Like,
-    OneOf,
     Unless,
     singles,
 )
@@ -44,10 +39,6 @@ def leaves(
             yield condition
         case Without(part=unwanted) | Unless(condition=unwanted):
             yield from leaves(unwanted, denied=True, choose=choose) if denied else ()
-        case OneOf() | Between() | Like() | HasValue() | Carries() | None:
-            return
-        case _:
-            assert_never(condition)
 
 
 def needs_all(condition: Condition | Keywords | None) -> bool:
@@ -63,22 +54,8 @@ def needs_all(condition: Condition | Keywords | None) -> bool:
             return False
         case Either():
             return len(condition.parts) == 1 and needs_all(condition.parts[0])
-        case (
-            Term()
-            | Wild()
-            | Phrase()
-            | Without()
-            | Unless()
-            | OneOf()
-            | Between()
-            | Like()
-            | HasValue()
-            | Carries()
-            | None
-        ):
-            return True
         case _:
-            assert_never(condition)
+            return True
 
 
 def has_keywords(condition: Condition) -> bool:
