@@ -65,12 +65,20 @@ _SWEPT_AT_A_TIME = 200
 
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
-) -> Position:
-    """Index the next batch of changes, usually in one commit, and return the writer's position.
+) -> int:
+    """Index the next batch of changes, usually in one commit, and return how many lines of the log it covered.
 
     Raises LinesGone when some of the changes that the index has not seen are no longer in the log.
     """
-    return _catch_up(database, repository, writer, now, limit)[0]
+    with database.read() as cx:
+        lines = changes.after(cx, repository.id, writer.position, limit)
+        if not lines:
+            return 0
+        batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
+    covered_lines = list(itertools.takewhile(lambda line: line.object_id in batch.done_ids, lines))
+    indexing.commit(database, repository, writer, batch, covered_lines[-1].position, now)
+    log.debug("indexed", repository=repository.name, changes=len(covered_lines), position=str(writer.position))
+    return len(covered_lines)
 
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
@@ -78,23 +86,6 @@ def next_limit(limit: int, change_count: int, seconds: float) -> int:
     if seconds > _COMMIT_SECONDS:
         return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
     return min(_MOST_CHANGES, 2 * limit) if change_count == limit else limit
-
-
-def _catch_up(
-    database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int
-) -> tuple[Position, int]:
-    start = writer.position
-    with database.read() as cx:
-        lines = changes.after(cx, repository.id, start, limit)
-        if not lines:
-            return start, 0
-        batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
-    covered_lines = list(itertools.takewhile(lambda line: line.object_id in batch.done_ids, lines))
-    indexing.commit(database, repository, writer, batch, covered_lines[-1].position, now)
-    log.debug(
-        "indexed", repository=repository.name, changes=len(covered_lines), position=str(covered_lines[-1].position)
-    )
-    return covered_lines[-1].position, len(covered_lines)
 
 
 def run(
@@ -245,10 +236,9 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
-            start, began = writer.position, time.monotonic()
+            began = time.monotonic()
             limit = self._limit if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
-            position, change_count = _catch_up(database, self._repository, writer, clock(), limit)
-            has_moved = position != start
+            change_count = catch_up(database, self._repository, writer, clock(), limit)
             if limit == self._limit:
                 self._limit = next_limit(limit, change_count, time.monotonic() - began)
         except (Busy, sa.exc.DBAPIError):
@@ -267,8 +257,8 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             self.close()
             return self._failures >= _FAILURES_BEFORE_PASSING_OVER and self._pass_over(database, clock)
-        self._failures = 0 if has_moved else self._failures
-        return has_moved
+        self._failures = 0 if change_count else self._failures
+        return change_count > 0
 
     @property
     def position(self) -> Position | None:
@@ -400,10 +390,9 @@ def _follow_log(
     with closing(index.reader()) as current:
         commits = 0
         while True:
-            start = writer.position
-            position = catch_up(database, repository, writer, clock())
-            if position == start or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
-                return position
+            change_count = catch_up(database, repository, writer, clock())
+            if not change_count or (commits >= _COMMITS_TO_THE_END and _is_behind(current, writer.position)):
+                return writer.position
             commits += 1
             tenure.keep()
 

@@ -73,8 +73,9 @@ def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
 def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[HitPage, int | None]:
     """Return the page that starts at the place ``start`` of a walk, and the place where the next page starts, or None.
 
-    ``walk`` is the whole walk that ``make_walk`` made. It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
-    shown as a hit of its own. Raises what ``results.page_of_counters`` raises.
+    ``walk`` is the whole walk that ``make_walk`` made. It checks again which objects are hits, and which of them the
+    caller may read. A copy whose content has changed is shown as a hit of its own. Raises what
+    ``results.page_of_counters`` raises.
     """
     size = inquiry.question.items_per_page
     search, count_search = results.searches_of_counters(inquiry)

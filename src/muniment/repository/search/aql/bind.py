@@ -44,13 +44,15 @@ _ORDERED: tuple[PropertyOperator, ...] = ("GREATER_THAN", "LESS_THAN", "GREATER_
 _EQUALITY: tuple[PropertyOperator, ...] = ("EQUAL", "NOT_EQUAL")
 _TEXTUAL: tuple[PropertyOperator, ...] = ("BEGINS_WITH", "CONTAINS", "DOES_NOT_CONTAIN", "ENDS_WITH")
 _PRESENCE: tuple[PropertyOperator, ...] = ("IS_NULL", "IS_NOT_NULL")
+_OF_TEXTS = (*_EQUALITY, *_ORDERED, *_TEXTUAL, *_PRESENCE)
+_OF_NUMBERS = (*_EQUALITY, *_ORDERED, *_PRESENCE)
 
 FITTING: Mapping[values.Kind, tuple[PropertyOperator, ...]] = {
-    "string": (*_EQUALITY, *_ORDERED, *_TEXTUAL, *_PRESENCE),
-    "id": (*_EQUALITY, *_ORDERED, *_TEXTUAL, *_PRESENCE),
-    "integer": (*_EQUALITY, *_ORDERED, *_PRESENCE),
-    "double": (*_EQUALITY, *_ORDERED, *_PRESENCE),
-    "date": (*_EQUALITY, *_ORDERED, *_PRESENCE),
+    "string": _OF_TEXTS,
+    "id": _OF_TEXTS,
+    "integer": _OF_NUMBERS,
+    "double": _OF_NUMBERS,
+    "date": _OF_NUMBERS,
     "boolean": (*_EQUALITY, *_PRESENCE),
 }
 """The operators of a ``property`` that fit each kind of property. IN and NOT_IN fit every kind."""

@@ -55,8 +55,9 @@ def written(shelf: Shelf) -> int:
 
     shelf.writer.apply = counting  # type: ignore[method-assign, assignment]
     noting = Reindexer(shelf.database, lambda _id: shelf.writer.position)
-    while agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now) and noting.advance(shelf.now):
-        pass
+    agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
+    while noting.advance(shelf.now):
+        agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
     shelf.writer.apply = apply  # type: ignore[method-assign]
     with shelf.database.read() as cx:
         assert not reindexing.under_way(cx)

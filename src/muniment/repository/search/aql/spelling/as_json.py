@@ -202,6 +202,10 @@ def _describe(value: object) -> str:
             return repr(value)[:40]
 
 
+def _texts(element: Element) -> list[str]:
+    return [one.text.strip() for one in element.children]
+
+
 def _root(element: Element) -> dict[str, object]:
     members: dict[str, object] = _scalars(element)
     for child in element.children:
@@ -215,7 +219,7 @@ def _root(element: Element) -> dict[str, object]:
             case "facet-definitions":
                 members[child.name] = [_facet(one) for one in child.children]
             case _:
-                members[child.name] = [one.text.strip() for one in child.children]
+                members[child.name] = _texts(child)
     return members
 
 
@@ -225,7 +229,7 @@ def _expression(element: Element) -> dict[str, object]:
         case "expression-set":
             members["expressions"] = [_expression(one) for inner in element.children for one in inner.children]
         case "property-list":
-            members["values"] = [one.text.strip() for inner in element.children for one in inner.children]
+            members["values"] = [text for inner in element.children for text in _texts(inner)]
         case "property-range":
             members |= {end.name: end.text.strip() for end in element.children}
         case "relative-date":
@@ -245,7 +249,7 @@ def _facet(element: Element) -> dict[str, object]:
     for child in element.children:
         match child.name:
             case "attributes":
-                members[child.name] = [one.text.strip() for one in child.children]
+                members[child.name] = _texts(child)
             case "properties":
                 members[child.name] = {one.attributes.get("name", ""): one.text.strip() for one in child.children}
             case "facet-definition":

@@ -71,7 +71,11 @@ def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal:
 
 
 def is_marked(element: Element, flag: str) -> bool:
-    return element.attributes.get(flag, "").strip().lower() == "true"
+    return _said(element, flag).lower() == "true"
+
+
+def _said(element: Element, name: str) -> str:
+    return element.attributes.get(name, "").strip()
 
 
 class _Reader:
@@ -139,15 +143,14 @@ class _Reader:
         return None if number < 0 else number
 
     def _sort(self, element: Element) -> SortCriterion:
-        self._check_attributes(element, ("ascending", "ascii"), {"lang"})
-        self._no_children(element)
+        self._check_text(element, ("ascending", "ascii"), {"lang"})
         name = element.text.strip()
         if not name:
             _bad(element, "The sort names no property")
         return SortCriterion(
             neutral_property(name, self._names),
             ascending=element.attributes.get("ascending", "true").strip().lower() != "false",
-            lang=element.attributes.get("lang", "").strip(),
+            lang=_said(element, "lang"),
             ascii=is_marked(element, "ascii"),
             place=element.place,
         )
@@ -155,13 +158,12 @@ class _Reader:
     def _location(self, element: Element) -> Location:
         self._check_attributes(element, ("descendent",), {"repository"})
         inner = self._only(element, element.name.removesuffix("-location"))
-        self._check_attributes(inner)
-        self._no_children(inner)
+        self._check_text(inner)
         text = inner.text.strip()
         if not text:
             _bad(inner, f"The {element.name} names no folder")
         path, folder_id = ("", text.lower()) if inner.name == "id" else (text, "")
-        repository = element.attributes.get("repository", "").strip()
+        repository = _said(element, "repository")
         return Location(path, folder_id, is_marked(element, "descendent"), element.place, repository)
 
     def _facets(self, element: Element | None) -> tuple[FacetDefinition, ...]:
@@ -179,13 +181,13 @@ class _Reader:
         parts = self._parts(element, "facet-definition", "attributes", "sort", "properties", "facet-definition")
         nested = parts.get("facet-definition")
         attributes = self._texts(parts["attributes"], "attribute") if "attributes" in parts else []
-        facet_id = element.attributes.get("id", "").strip() or (attributes[0] if attributes else "")
+        facet_id = _said(element, "id") or (attributes[0] if attributes else "")
         if not facet_id:
             _bad(element, "The facet-definition has neither an 'id' nor 'attributes'")
         return FacetDefinition(
             id=facet_id,
             attributes=tuple(neutral_property(name, self._names) for name in attributes or [facet_id]),
-            group_by=element.attributes.get("group-by", "").strip() or "string",
+            group_by=_said(element, "group-by") or "string",
             sort=self._facet_sort(parts.get("sort")),
             properties=tuple(
                 self._facet_property(child) for child in self._children(parts.get("properties"), "property")
@@ -198,14 +200,12 @@ class _Reader:
     def _facet_sort(self, element: Element | None) -> FacetSort | None:
         if element is None or not element.text.strip():
             return None
-        self._check_attributes(element)
-        self._no_children(element)
+        self._check_text(element)
         return _word(element, element.text, FACET_SORTS, "A facet's sort")
 
     def _facet_property(self, element: Element) -> tuple[str, str]:
-        self._check_attributes(element, (), {"name"})
-        self._no_children(element)
-        return element.attributes.get("name", "").strip(), element.text.strip()
+        self._check_text(element, (), {"name"})
+        return _said(element, "name"), element.text.strip()
 
     def _expression(self, element: Element, depth: int) -> Expression | None:
         self._check_namespace(element)
@@ -219,7 +219,7 @@ class _Reader:
         if depth > self._limits.depth:
             _bad(element, f"The query's expression sets are nested deeper than {self._limits.depth}")
         self._check_attributes(element, EXPRESSION_FLAGS, {"operator"})
-        text = element.attributes.get("operator", "").strip() or "AND"
+        text = _said(element, "operator") or "AND"
         operator = _word(element, text, ("AND", "OR"), "An expression-set's operator")
         self._no_text(element)
         inner = self._only(element, "expressions") if element.children else element
@@ -231,8 +231,7 @@ class _Reader:
         return ExpressionSet("OR" if operator == "OR" else "AND", expressions) if expressions else None
 
     def _fulltext(self, element: Element, _depth: int) -> Expression:
-        self._check_attributes(element, EXPRESSION_FLAGS)
-        self._no_children(element)
+        self._check_text(element, EXPRESSION_FLAGS)
         read = keywords.read_words if id(element) in self._literal else keywords.read
         try:
             expression = read(element.text, self._limits)
@@ -246,9 +245,8 @@ class _Reader:
         return Fulltext(expression)
 
     def _property(self, element: Element, _depth: int) -> Expression:
-        self._check_attributes(element, EXPRESSION_FLAGS, {"name", "operator"})
-        self._no_children(element)
-        text = element.attributes.get("operator", "")
+        self._check_text(element, EXPRESSION_FLAGS, {"name", "operator"})
+        text = _said(element, "operator")
         operator = _word(element, text, PROPERTY_OPERATORS, "The operator of a property")
         name, value = self._name(element), element.text.strip()
         normal = fold(value)
@@ -260,7 +258,7 @@ class _Reader:
 
     def _property_list(self, element: Element, _depth: int) -> Expression:
         self._check_attributes(element, EXPRESSION_FLAGS, {"name", "operator"})
-        text = element.attributes.get("operator", "").strip() or "IN"
+        text = _said(element, "operator") or "IN"
         operator = _word(element, text, ("IN", "NOT_IN"), "The operator of a property-list")
         name = self._name(element)
         inner = self._only(element, "values")
@@ -274,7 +272,7 @@ class _Reader:
 
     def _property_range(self, element: Element, _depth: int) -> Expression:
         self._check_attributes(element, EXPRESSION_FLAGS, {"name", "operator"})
-        text = element.attributes.get("operator", "").strip() or "BETWEEN"
+        text = _said(element, "operator") or "BETWEEN"
         _word(element, text, ("BETWEEN",), "The operator of a property-range")
         self._no_text(element)
         name = self._name(element)
@@ -283,8 +281,7 @@ class _Reader:
             self._check_namespace(child)
             if child.name not in ("from", "to") or child.name in ends:
                 _bad(child, f"A property-range has one 'from' and one 'to', not this {child.name!r}")
-            self._check_attributes(child)
-            self._no_children(child)
+            self._check_text(child)
             ends[child.name] = neutral_value(name, child.text.strip(), self._names)
         for end in ("from", "to"):
             if not ends.get(end):
@@ -292,17 +289,14 @@ class _Reader:
         return PropertyRange(name, "BETWEEN", ends["from"], ends["to"], element.place)
 
     def _relative_date(self, element: Element, _depth: int) -> Expression:
-        self._check_attributes(element, EXPRESSION_FLAGS, {"name", "operator", "time-unit"})
-        self._no_children(element)
-        operator = _word(
-            element, element.attributes.get("operator", ""), AGE_OPERATORS, "The operator of a relative-date"
-        )
-        unit = _word(element, element.attributes.get("time-unit", ""), TIME_UNITS, "The time-unit of a relative-date")
+        self._check_text(element, EXPRESSION_FLAGS, {"name", "operator", "time-unit"})
+        operator = _word(element, _said(element, "operator"), AGE_OPERATORS, "The operator of a relative-date")
+        unit = _word(element, _said(element, "time-unit"), TIME_UNITS, "The time-unit of a relative-date")
         amount = self._number(element, element.text, "relative-date")
         return RelativeDate(self._name(element), operator, amount, unit, element.place)
 
     def _name(self, element: Element) -> str:
-        name = element.attributes.get("name", "").strip()
+        name = _said(element, "name")
         if not name:
             _bad(element, f"The {element.name} has no attribute 'name'")
         return neutral_property(name, self._names)
@@ -356,6 +350,11 @@ class _Reader:
             if value.strip().lower() not in ("true", "false"):
                 _bad(element, f"The attribute {name!r} is true or false, not {value[:40]!r}")
 
+    def _check_text(self, element: Element, flags: Iterable[str] = (), others: Iterable[str] = ()) -> None:
+        self._check_attributes(element, flags, others)
+        if element.children:
+            _bad(element.children[0], f"The {element.name} holds text, no element {element.children[0].name!r}")
+
     def _only(self, element: Element, name: str) -> Element:
         self._no_text(element)
         for child in element.children:
@@ -369,13 +368,8 @@ class _Reader:
     def _texts(self, element: Element, name: str) -> list[str]:
         self._no_text(element)
         for child in self._named(element, name):
-            self._check_attributes(child)
-            self._no_children(child)
+            self._check_text(child)
         return [child.text.strip() for child in element.children]
-
-    def _no_children(self, element: Element) -> None:
-        if element.children:
-            _bad(element.children[0], f"The {element.name} holds text, no element {element.children[0].name!r}")
 
     def _no_text(self, element: Element) -> None:
         if element.text.strip():

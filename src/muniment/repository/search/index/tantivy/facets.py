@@ -21,7 +21,7 @@ from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.compiling.combining import all_of
-from muniment.repository.search.index.tantivy.compiling.order import index_kind
+from muniment.repository.search.index.tantivy.compiling.order import Metric, index_kind
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 MOST_VALUES = 65_000
@@ -104,9 +104,9 @@ class FacetCounter:
         return candidates
 
     def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[Group]:
-        path, zone = _path("i", facet), facet.zone
+        path, zone = fields.path("i", facet.name), facet.zone
         answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
-        low, high = (msgspec.convert(answer[end], _Metric).value for end in ("low", "high"))
+        low, high = (msgspec.convert(answer[end], Metric).value for end in ("low", "high"))
         if low is None or high is None:
             return []
         # The engine returns both ends as doubles, which are not exact for times far from ours.
@@ -137,7 +137,7 @@ class FacetCounter:
         counts: dict[int, int] = {}
         for start in range(0, len(of), _RANGES):
             ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]
-            request = {"periods": {"range": {"field": _path("i", facet), "ranges": ranges}}}
+            request = {"periods": {"range": {"field": fields.path("i", facet.name), "ranges": ranges}}}
             answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
             counts |= {
                 int(each.from_): each.doc_count
@@ -182,16 +182,12 @@ class _Ranges(msgspec.Struct):
     buckets: list[_Range]
 
 
-class _Metric(msgspec.Struct):
-    value: float | None = None
-
-
 def _by_each_value(facet: BoundFacet) -> bool:
     return facet.limit > 0 and not facet.buckets and facet.unit is None
 
 
 def _terms(facet: BoundFacet) -> dict[str, object]:
-    path = _path(index_kind(facet.kind, folded=facet.folded), facet)
+    path = fields.path(index_kind(facet.kind, folded=facet.folded), facet.name)
     return {"terms": {"field": path, "size": MOST_VALUES, "segment_size": MOST_VALUES}}
 
 
@@ -202,7 +198,3 @@ def _value(kind: str, key: str | float) -> Value:
     if kind == "b":
         return bool(number)
     return fields.double(number) if kind == "f" else number
-
-
-def _path(kind: str, facet: BoundFacet) -> str:
-    return f"{fields.PROPERTIES}.{kind}.{facet.name}"

@@ -13,6 +13,7 @@ so completions and phrases in quotation marks never see them.
 
 import itertools
 import struct
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -269,19 +270,22 @@ def whole_number(value: int) -> int:
     return min(max(value, LEAST), MOST)
 
 
+def path(kind: str, name: str) -> str:
+    return f"{PROPERTIES}.{kind}.{name}"
+
+
+def as_indexed(value: Value) -> list[tuple[str, str | int]]:
+    """Return what the index holds of a value, each with the sub-object of PROPERTIES that holds it."""
+    if isinstance(value, str):
+        return [("s", MARKER + fold(value)), ("v", MARKER + as_written(value))]
+    if isinstance(value, bool):
+        return [("b", int(value))]
+    return [("i", whole_number(value)) if isinstance(value, int) else ("f", sortable(value))]
+
+
 def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[Any]]]:
-    strings: dict[str, list[Any]] = {}
-    exact_strings: dict[str, list[Any]] = {}
-    others: dict[str, dict[str, list[Any]]] = {}
+    by_kind: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for name, of_name in values.items():
-        for value in of_name:
-            if isinstance(value, str):
-                strings.setdefault(name, []).append(MARKER + fold(value))
-                exact_strings.setdefault(name, []).append(MARKER + as_written(value))
-            elif isinstance(value, bool):
-                others.setdefault("b", {}).setdefault(name, []).append(int(value))
-            elif isinstance(value, int):
-                others.setdefault("i", {}).setdefault(name, []).append(whole_number(value))
-            else:
-                others.setdefault("f", {}).setdefault(name, []).append(sortable(value))
-    return {"s": strings, "v": exact_strings, **others} if strings else others
+        for kind, held in itertools.chain.from_iterable(map(as_indexed, of_name)):
+            by_kind[kind][name].append(held)
+    return by_kind

@@ -5,6 +5,7 @@ range of numbers goes through the engine's parser, which gets integers only.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -15,7 +16,6 @@ from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Between, HasValue, Like, OneOf
 from muniment.repository.search.aql.patterns import Gap, Pattern
-from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.compiling import regexes
 from muniment.repository.search.index.tantivy.compiling.combining import any_of, terms
@@ -44,17 +44,24 @@ class Comparisons:
             case Between():
                 return self._between(comparison)
             case OneOf():
-                by_kind = _by_kind(comparison.values, written=comparison.written)
-                return any_of([terms(_path(kind, comparison.name), values) for kind, values in by_kind])
+                return self._one_of(comparison)
             case HasValue():
-                return any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
+                return any_of([Query.exists_query(fields.path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
             case _:
                 assert_never(comparison)
+
+    def _one_of(self, sought: OneOf) -> Query:
+        by_kind = defaultdict[str, list[str | int]](list)
+        for value in sought.values:
+            for kind, held in fields.as_indexed(value):
+                if kind != ("s" if sought.written else "v") and (kind != "i" or held == value):
+                    by_kind[kind].append(held)
+        return any_of([terms(fields.path(kind, sought.name), values) for kind, values in by_kind.items()])
 
     def _like(self, name: str, alternatives: Sequence[Pattern]) -> Query:
         match alternatives:
             case (Pattern(pieces=(str(beginning), Gap.RUN)),):
-                path = _path("s", name)
+                path = fields.path("s", name)
                 return Query.fuzzy_term_query(fields.SCHEMA, path, fields.MARKER + beginning, 0, True, True)
             case _:
                 return self._strings(name, regexes.of_patterns(alternatives))
@@ -75,26 +82,8 @@ class Comparisons:
         most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
         if least > most:
             return Query.empty_query()
-        return self._index.parse_query(f"{_path(kind, range_.name)}:[{least} TO {most}]", [])
-
-
-def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:
-    form = fields.as_written if written else fold
-    strings: list[str | int] = [fields.MARKER + form(value) for value in values if isinstance(value, str)]
-    truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
-    doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
-    integers: list[str | int] = [
-        value
-        for value in values
-        if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
-    ]
-    kinds = {"v" if written else "s": strings, "b": truths, "f": doubles, "i": integers}
-    return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
+        return self._index.parse_query(f"{fields.path(kind, range_.name)}:[{least} TO {most}]", [])
 
 
 def _as_integer(value: float) -> int:
     return fields.sortable(value) if isinstance(value, float) else value
-
-
-def _path(kind: str, name: str) -> str:
-    return f"{fields.PROPERTIES}.{kind}.{name}"

@@ -137,7 +137,7 @@ class Ranking:
         keys = [bucket.key for bucket in answer.page.buckets]
         if any(isinstance(value, str) and len(value) > _SORTED for key in keys for value in key.values()):
             return None
-        return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value)
+        return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value or 0)
 
     def with_counters(self, query: Query, counters: Sequence[int]) -> list[Ranked]:
         if not counters:
@@ -218,12 +218,14 @@ class _Buckets(msgspec.Struct, frozen=True):
     buckets: tuple[_Bucket, ...] = ()
 
 
-class _Metric(msgspec.Struct, frozen=True):
-    value: float
+class Metric(msgspec.Struct, frozen=True):
+    """What the engine answers to a question for one number; None if there is none."""
+
+    value: float | None
 
 
 class _Sorted(msgspec.Struct, frozen=True):
-    total: _Metric
+    total: Metric
     page: _Buckets = _Buckets()
 
 
@@ -236,7 +238,7 @@ _CUT = frozenset({"r_creation_date"})
 def _path(sort: SortedBy) -> str:
     if sort.name == "r_modify_date":
         return fields.MODIFIED
-    return f"{fields.PROPERTIES}.{index_kind(sort.kind, folded=sort.folded)}.{sort.name}"
+    return fields.path(index_kind(sort.kind, folded=sort.folded), sort.name)
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:
