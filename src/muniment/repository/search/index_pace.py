@@ -9,10 +9,9 @@ from muniment.database.connections import Database
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.index.contract import Index
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.repositories import Repository
 
-IsFar = Callable[[Connection, int, Position], bool]
+IsFar = Callable[[Connection, int, changes.Position], bool]
 """Returns, from a repository's id and its index's position, whether the next changes must wait."""
 
 _POLL_SECONDS = 0.02

@@ -27,7 +27,6 @@ from muniment.repository.search.index.contract import Engine, Index, IndexWriter
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes, followers
 from muniment.repository.store.change_log.changes import START, LinesGone, Position
-from muniment.repository.store.change_log.followers import Retention
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.leases import Lease, Tenure
 from muniment.repository.store.objects import inventory, wastebasket
@@ -94,7 +93,7 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant],
     store: ContentStore | None = None,
-    retention: Retention = Retention(),  # noqa: B008 - it does not change
+    retention: followers.Retention = followers.Retention(),  # noqa: B008 - it does not change
     check_seconds: float = 0.0,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
@@ -264,7 +263,7 @@ class _Feeder:
     def position(self) -> Position | None:
         return None if self._writer is None else self._writer.position
 
-    def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
+    def cut_log(self, database: Database, retention: followers.Retention, now: Instant) -> None:
         """Each step is a short transaction of its own."""
         if self._writer is None:
             return  # the position that was noted last stays

@@ -14,7 +14,6 @@ from muniment.repository.search.agent.checking import Checker, Course, Report
 from muniment.repository.search.agent.reports import KeptReport
 from muniment.repository.search.index.contract import Engine
 from muniment.repository.store import repositories
-from muniment.repository.store.repositories import Repository
 
 log = structlog.get_logger("muniment.agent")
 
@@ -114,7 +113,12 @@ class BackgroundChecks:
                 self._begin(repositories_by_id[repository_id], kept_reports, course, is_wanted=False)
 
     def _begin(
-        self, repository: Repository, kept_reports: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
+        self,
+        repository: repositories.Repository,
+        kept_reports: Mapping[int, KeptReport],
+        course: Course,
+        *,
+        is_wanted: bool,
     ) -> None:
         self.close()
         last = kept_reports[repository.id].report
@@ -128,7 +132,7 @@ class _Current:
         self,
         database: Database,
         engine: Engine,
-        repository: Repository,
+        repository: repositories.Repository,
         course: Course,
         last: Report | None,
         *,

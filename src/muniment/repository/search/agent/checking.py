@@ -20,7 +20,6 @@ from muniment.repository.search.agent import indexing
 from muniment.repository.search.index.contract import DocumentDigest, Index, Snapshot
 from muniment.repository.search.index.document import Document
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import START, Position
 from muniment.repository.store.repositories import Repository
 
 Fault = Literal["missing", "extra", "stale", "doubled"]
@@ -80,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
 
     began: Instant
     ended: Instant | None = None
-    position: Position = START
+    position: changes.Position = changes.START
     ranges: int = 0
     objects: int = 0
     documents: int = 0
@@ -132,7 +131,7 @@ class Checker:
     def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:
         self.course = course
         self._database, self._repository, self._index = database, repository, index
-        self._asked_at: Position | None = None
+        self._asked_at: changes.Position | None = None
 
     def step(self, now: Instant) -> bool:
         """If it made none, the check must wait until the index has seen more of the change log.

@@ -15,7 +15,6 @@ from muniment.ground.clock import Instant
 from muniment.repository.search.index.contract import IndexWriter
 from muniment.repository.search.index.document import Document, document
 from muniment.repository.search.meaning import embeddings
-from muniment.repository.search.meaning.embeddings import Embedding
 from muniment.repository.search.meaning.passages import digest, heading
 from muniment.repository.store.change_log.changes import Change, Position
 from muniment.repository.store.extraction import queue
@@ -169,7 +168,7 @@ def _batch(
     return batch
 
 
-def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int:
+def _embedding(embedding: embeddings.Embedding | None, row: StoredObject, text: str) -> int:
     if embedding is None or embedding.digest != digest(heading(row), text):
         return 0
     return embedding.id

@@ -12,14 +12,13 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import Database
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.objects.types import reindexing
 
 log = structlog.get_logger("muniment.agent")
 
 _LOOK_SECONDS = 1.0
 
-IndexPosition = Callable[[int], Position | None]
+IndexPosition = Callable[[int], changes.Position | None]
 """Returns the position of a repository's index, or None if this process does not feed the index at the moment."""
 
 

@@ -15,8 +15,6 @@ from muniment.repository.refusals import BadQuery
 from muniment.repository.search.answering import results
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.answering.ordering import scrolls
-from muniment.repository.search.answering.ordering.scrolls import Cursor, Walk
-from muniment.repository.search.answering.results import HitPage
 from muniment.repository.search.index.contract import Search, Visible
 from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.objects.listing.lists import ContentDigest
@@ -25,7 +23,7 @@ _COPY = 1
 """The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
 
 
-def page(inquiry: Inquiry) -> HitPage:
+def page(inquiry: Inquiry) -> results.HitPage:
     """Raises what ``results.search`` raises."""
     question, most = inquiry.question, inquiry.options.walk_hits
     if question.words == "auto":
@@ -45,7 +43,7 @@ def page(inquiry: Inquiry) -> HitPage:
     )
 
 
-def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
+def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) -> scrolls.Walk:
     """``after`` are the hits that the page showed.
 
     These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
@@ -67,10 +65,10 @@ def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
         if original not in left_out
         for counter in group
     ]
-    return Walk(cursor.name, cursor.began, walk, cut=len(standing) > most)
+    return scrolls.Walk(cursor.name, cursor.began, walk, cut=len(standing) > most)
 
 
-def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[HitPage, int | None]:
+def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[results.HitPage, int | None]:
     """Return the page that starts at the place ``start`` of a walk, and the place where the next page starts, or None.
 
     ``walk`` is the whole walk that ``make_walk`` made. It checks again which objects are hits, and which of them the
@@ -134,7 +132,7 @@ def _count(original_of: Mapping[int, int]) -> dict[int, int]:
 
 
 def _with_copies(
-    shown_page: HitPage, copies_of: Mapping[int, int], contents: Mapping[int, ContentDigest]
+    shown_page: results.HitPage, copies_of: Mapping[int, int], contents: Mapping[int, ContentDigest]
 ) -> tuple[results.Hit, ...]:
     by_id = {contents[original].object_id: count for original, count in copies_of.items() if original in contents}
     return tuple(msgspec.structs.replace(hit, copies=by_id.get(hit.object_id, 0)) for hit in shown_page.hits)

@@ -25,9 +25,7 @@ from muniment.repository.search.meaning.passages import READ, digest, heading, p
 from muniment.repository.search.meaning.process import NotEmbedded
 from muniment.repository.store import leases, repositories
 from muniment.repository.store.change_log import changes, followers
-from muniment.repository.store.change_log.changes import LinesGone, Position
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.leases import Lease
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.repositories import Repository
@@ -46,7 +44,7 @@ _TRIES = 3
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
 _RENEW_AFTER: Instant = _LEASE_SECONDS * SECOND // 3
-_LEASE = Lease("meaning", "embedder")
+_LEASE = leases.Lease("meaning", "embedder")
 
 log = structlog.get_logger("muniment.meaning")
 
@@ -106,7 +104,7 @@ class Embedder:
                 lines = changes.after(cx, repository.id, position, _LINES)
                 object_ids = list(dict.fromkeys(line.object_id for line in lines))
                 stale = self._stale(cx, list(inventory.rows(cx, repository.id, object_ids).values()))
-        except LinesGone:
+        except changes.LinesGone:
             return self._begin_pass(repository)
         if lines and self._embed(repository, stale):
             self._note(repository, lines[-1].position)
@@ -182,7 +180,7 @@ class Embedder:
         del self._failures[one.object_id]
         return [NewEmbedding(one.object_id, one.digest, b"")]
 
-    def _note(self, repository: Repository, position: Position) -> None:
+    def _note(self, repository: Repository, position: changes.Position) -> None:
         with self._database.begin() as cx:
             followers.note(cx, repository.id, FOLLOWER, position, self._clock())
 
@@ -201,7 +199,7 @@ def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
 class _Pass(msgspec.Struct):
     """A pass over all objects: the log's position when it began, and the counter of the last object that it reached."""
 
-    start: Position
+    start: changes.Position
     after: int = 0
 
 

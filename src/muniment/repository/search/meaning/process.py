@@ -13,7 +13,6 @@ import msgspec
 
 from muniment.repository.search.meaning import messages
 from muniment.repository.search.meaning.embeddings import DIMENSIONS
-from muniment.repository.search.meaning.messages import Hello
 from muniment.repository.store.extraction.findings import Limits
 
 LIMITS = Limits(seconds=3600, memory=1 << 30, characters=0, depth=0)
@@ -90,7 +89,7 @@ class EmbeddingProcess:
         self._requests_left = _REQUESTS
         own_end.settimeout(_START_SECONDS)
         hello = messages.receive(own_end)
-        if hello is None or not msgspec.json.decode(hello, type=Hello).fenced:
+        if hello is None or not msgspec.json.decode(hello, type=messages.Hello).fenced:
             raise OSError("it does not start, or cannot be kept off the network")
         own_end.settimeout(_ANSWER_SECONDS)
         return own_end

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from muniment.repository.search.meaning import embeddings
-from muniment.repository.search.meaning.embeddings import DIMENSIONS
 
 Vector = NDArray[np.float32]
 """One vector, or several as rows."""
@@ -79,7 +78,7 @@ class VectorMemory:
         self._ids = np.empty(0, np.int64)
         self._firsts = np.empty(0, np.int64)
         self._counts = np.empty(0, np.int64)
-        self._matrix = np.empty((0, DIMENSIONS), np.int8)
+        self._matrix = np.empty((0, embeddings.DIMENSIONS), np.int8)
 
     def _remember(self, cx: Connection, wanted: NDArray[np.int64]) -> bool:
         """Read those of the wanted vectors that are missing. Return False if more than ``most`` are wanted, else True.
@@ -106,11 +105,11 @@ class VectorMemory:
     def _add(self, cx: Connection, missing: Sequence[int]) -> None:
         ids, counts, parts = [], [], []
         for row_id, row_vectors in embeddings.vectors(cx, missing):
-            count = len(row_vectors) // DIMENSIONS
+            count = len(row_vectors) // embeddings.DIMENSIONS
             if count:
                 ids.append(row_id)
                 counts.append(count)
-                parts.append(np.frombuffer(row_vectors, np.int8).reshape(count, DIMENSIONS))
+                parts.append(np.frombuffer(row_vectors, np.int8).reshape(count, embeddings.DIMENSIONS))
         new_counts = np.asarray(counts, np.int64)
         new_firsts = len(self._matrix) + np.cumsum(new_counts) - new_counts
         every_id = np.concatenate([self._ids, np.asarray(ids, np.int64)])

@@ -15,7 +15,6 @@ import msgspec
 
 from muniment.repository.search.meaning import messages
 from muniment.repository.search.meaning.encoder import Encoder, as_bytes
-from muniment.repository.search.meaning.messages import Hello
 from muniment.repository.store.extraction.confined import sandbox
 from muniment.repository.store.extraction.findings import Limits
 
@@ -33,7 +32,7 @@ def main(arguments: list[str]) -> None:
     sandbox.limit(limits)
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
     fenced = sandbox.forbid_everything_else() or offline
-    messages.send(channel, msgspec.json.encode(Hello(fenced)))
+    messages.send(channel, msgspec.json.encode(messages.Hello(fenced)))
     while fenced and (request := messages.receive(channel)) is not None:
         texts = msgspec.json.decode(request, type=list[str])
         messages.send(channel, as_bytes(encoder.vectors(texts)))

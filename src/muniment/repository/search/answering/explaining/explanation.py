@@ -22,7 +22,6 @@ from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import Examination, Leaf, LeafWeight
 from muniment.repository.store.change_log.changes import Kind, Position
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.extraction.queue import IndexStatus
 from muniment.repository.store.objects import inventory, objects
 from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.objects.table import StoredObject
@@ -109,7 +108,7 @@ class Explanation(msgspec.Struct, frozen=True):
     in_facets: Outcome | None
     right: UserRight
     index: IndexState
-    text: IndexStatus | None
+    text: queue.IndexStatus | None
     position: Position
 
 
@@ -286,7 +285,7 @@ class _Explainer:
             yield Reason("index", "The index has not followed the last changes of the object yet.")
 
     def _text_reasons(
-        self, condition: ConditionPart, status: IndexStatus | None, current: Examination | None
+        self, condition: ConditionPart, status: queue.IndexStatus | None, current: Examination | None
     ) -> Sequence[Reason]:
         if status is None or not condition.has_keywords():
             return ()

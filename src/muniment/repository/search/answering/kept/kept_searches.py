@@ -16,7 +16,6 @@ from muniment.ground.clock import SECOND, Instant
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search.answering.ordering import scrolls
-from muniment.repository.search.answering.ordering.scrolls import Holder, QuotaShare, Walk
 from muniment.repository.search.aql.tree import Query
 from muniment.repository.store import named_locks
 
@@ -61,7 +60,7 @@ def decode(document: bytes) -> Query:
         raise _unknown_link() from error
 
 
-def name(holder: Holder, document: bytes) -> str:
+def name(holder: scrolls.Holder, document: bytes) -> str:
     """Return the link of this caller to this document: 32 hex digits.
 
     It is the same each time, and different for each caller.
@@ -81,7 +80,7 @@ def is_lasting(cx: Connection, link: str, document: bytes, options: RepositoryOp
     return kept_until(cx, link, document) >= now + options.link_seconds * SECOND // 2
 
 
-def keep(cx: Connection, holder: Holder, document: bytes, options: RepositoryOptions, now: Instant) -> str:
+def keep(cx: Connection, holder: scrolls.Holder, document: bytes, options: RepositoryOptions, now: Instant) -> str:
     """If the caller exceeds the quota, their oldest searches and walks are dropped."""
     link = name(holder, document)
     digest = bytes.fromhex(link)
@@ -96,7 +95,9 @@ def keep(cx: Connection, holder: Holder, document: bytes, options: RepositoryOpt
     return link
 
 
-def keep_walk(cx: Connection, holder: Holder, walk: Walk, options: RepositoryOptions, now: Instant) -> bool:
+def keep_walk(
+    cx: Connection, holder: scrolls.Holder, walk: scrolls.Walk, options: RepositoryOptions, now: Instant
+) -> bool:
     """Keep a walk for this caller until it expires; return False if a walk of its name is kept already."""
     _wait_for_others(cx, holder.caller)
     if not scrolls.keep(cx, holder, walk, options.walk_seconds, now):
@@ -105,7 +106,7 @@ def keep_walk(cx: Connection, holder: Holder, walk: Walk, options: RepositoryOpt
     return True
 
 
-def follow(cx: Connection, holder: Holder, link: str, now: Instant) -> bytes:
+def follow(cx: Connection, holder: scrolls.Holder, link: str, now: Instant) -> bytes:
     """Return the document behind a caller's link.
 
     Raises UnknownLink if the link is unknown, has expired, or belongs to another caller or repository, or if its query
@@ -143,7 +144,7 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, options: RepositoryOptions) -> None:
     searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
-    shares = [QuotaShare(*row) for row in searches]
+    shares = [scrolls.QuotaShare(*row) for row in searches]
     shares += scrolls.shares(cx, caller)
     # The newest comes first, even if the clock was set back.
     shares.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)

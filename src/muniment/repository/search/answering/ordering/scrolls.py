@@ -17,7 +17,6 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import PreparedStatement, repository_tables
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository import keys
-from muniment.repository.keys import BadSeal
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search.answering.inquiry import SearchQuestion
 
@@ -159,7 +158,7 @@ def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant
     """
     try:
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
-    except (BadSeal, msgspec.DecodeError) as error:
+    except (keys.BadSeal, msgspec.DecodeError) as error:
         raise unknown_link() from error
     if cursor.began + seconds * SECOND <= now:
         raise unknown_link()

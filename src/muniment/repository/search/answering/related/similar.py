@@ -10,7 +10,6 @@ import msgspec
 
 from muniment.repository.search.answering import results
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.answering.results import HitPage
 from muniment.repository.search.aql.tree import Either, ExpressionSet, Fulltext, Property, PropertyOperator, Query, Term
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import objects
@@ -28,7 +27,7 @@ _READ = 64_000
 """How many characters of a text are looked at."""
 
 
-def find(inquiry: Inquiry, object_id: str) -> HitPage:
+def find(inquiry: Inquiry, object_id: str) -> results.HitPage:
     """The inquiry's question has no query; it says how many documents are wanted, and how they are shown.
 
     The object itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score.
@@ -42,11 +41,11 @@ def find(inquiry: Inquiry, object_id: str) -> HitPage:
     words = snapshot.telling_words(everything.visible, stored.id, text, MOST_WORDS) if text else []
     if not words:
         total = 0 if question.include_total else None
-        return HitPage((), 1, limit, total, has_more=False, position=snapshot.position)
+        return results.HitPage((), 1, limit, total, has_more=False, position=snapshot.position)
     terms = tuple(map(Term, words))
     keywords = Fulltext(terms[0] if len(terms) == 1 else Either(terms))
 
-    def search(operator: PropertyOperator, most: int, *, bare: bool) -> HitPage:
+    def search(operator: PropertyOperator, most: int, *, bare: bool) -> results.HitPage:
         this = Property("r_object_id", operator, stored.id)
         query = Query(condition=ExpressionSet("AND", (keywords, this)))
         return results.search(inquiry.asking(SearchQuestion(query, 1, most, bare=bare)))

@@ -12,7 +12,6 @@ from muniment.repository.search.aql import bind
 from muniment.repository.search.aql.conditions import BoundQuery
 from muniment.repository.search.index.contract import Visible
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Kind
 from muniment.repository.store.objects import inventory
 
 _CHANGED_WITH_THE_TEXT = "r_index_status"
@@ -67,7 +66,7 @@ def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str
     )
 
 
-def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[Kind]]:
+def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[changes.Kind]]:
     """Each comes with the kinds of these changes.
 
     The arguments and the refusal are those of ``visible``.

@@ -18,7 +18,6 @@ from muniment.repository.search.aql import values
 from muniment.repository.search.aql.bind import ACL_NAME, Catalogue, naming_place
 from muniment.repository.search.aql.conditions import Between, Condition, ConditionSet, HasValue, OneOf, Unless
 from muniment.repository.search.aql.rewriting import narrowing
-from muniment.repository.search.aql.rewriting.narrowing import Narrowing
 from muniment.repository.search.aql.spelling import periods, zones
 from muniment.repository.search.aql.spelling.periods import Period, Unit
 from muniment.repository.search.aql.tree import FacetDefinition, FacetSort, Value
@@ -246,7 +245,7 @@ class FacetBinder:
         )
 
 
-def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
+def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[narrowing.Narrowing]) -> Condition | None:
     """Raises BadQuery, WrongValue."""
     by_id = {level.id: level for facet in facets for level in facet.levels()}
     conditions: list[Condition] = []

@@ -16,7 +16,6 @@ from muniment.repository.search.aql.conditions import Condition
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
 from muniment.repository.search.aql.spelling.facets import BoundFacet, Group
-from muniment.repository.search.aql.spelling.periods import Period, Unit
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.search.index.tantivy import fields
@@ -103,7 +102,7 @@ class FacetCounter:
             candidates.append(Group(place, name, constraint, bucket.doc_count))
         return candidates
 
-    def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[Group]:
+    def _by_period(self, query: Query, facet: BoundFacet, unit: periods.Unit) -> list[Group]:
         path, zone = fields.path("i", facet.name), facet.zone
         answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
         low, high = (msgspec.convert(answer[end], Metric).value for end in ("low", "high"))
@@ -113,7 +112,7 @@ class FacetCounter:
         years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
         counts = self._in_periods(query, facet, years)
         if unit != "year":
-            parts: dict[int, Period] = {}
+            parts: dict[int, periods.Period] = {}
             for year, count in counts:
                 if count or facet.all_periods:
                     parts |= {part.low: part for part in periods.within(unit, int(year.name), zone)}
@@ -133,7 +132,9 @@ class FacetCounter:
             if count or facet.all_periods
         ]
 
-    def _in_periods(self, query: Query, facet: BoundFacet, of: Sequence[Period]) -> list[tuple[Period, int]]:
+    def _in_periods(
+        self, query: Query, facet: BoundFacet, of: Sequence[periods.Period]
+    ) -> list[tuple[periods.Period, int]]:
         counts: dict[int, int] = {}
         for start in range(0, len(of), _RANGES):
             ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]

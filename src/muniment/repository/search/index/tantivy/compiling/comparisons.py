@@ -19,7 +19,6 @@ from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.compiling import regexes
 from muniment.repository.search.index.tantivy.compiling.combining import any_of, terms
-from muniment.repository.search.index.tantivy.compiling.regexes import Allowance
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -27,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Comparisons:
     """Makes the queries for comparisons of properties. ``allowance`` limits the cost of their regular expressions."""
 
-    def __init__(self, index: tantivy.Index, allowance: Allowance) -> None:
+    def __init__(self, index: tantivy.Index, allowance: regexes.Allowance) -> None:
         self._index = index
         self._allowance = allowance
 

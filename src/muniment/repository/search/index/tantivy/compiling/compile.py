@@ -37,7 +37,6 @@ from muniment.repository.search.index.tantivy.compiling.combining import all_of,
 from muniment.repository.search.index.tantivy.compiling.comparisons import Comparisons
 from muniment.repository.search.index.tantivy.compiling.leaves import has_keywords, leaves, needs_all
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, may_rank
-from muniment.repository.search.index.tantivy.compiling.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
 """If a hit holds neighbouring words of a query near each other, its score rises by this fraction of their phrase score.
@@ -112,7 +111,7 @@ class Compiler:
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
-        self._allowance = Allowance()
+        self._allowance = regexes.Allowance()
         self._comparisons = Comparisons(index, self._allowance)
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
