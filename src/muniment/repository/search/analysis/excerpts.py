@@ -306,7 +306,10 @@ class _Group(NamedTuple):
     following: str
 
     def seeker(self, *, wide: bool) -> re.Pattern[str]:
-        """It also looks at the next word unless it is ``wide``, as a folded text that is ``blurred`` needs it."""
+        """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin.
+
+        It also looks at the next word unless it is ``wide``, as a folded text that is ``blurred`` needs it.
+        """
         sought = re.escape(self.beginning)
         begin = sought if self.inside else f"{sought}(?<![a-z0-9]{sought})"
         return re.compile(begin + _NEXT_WORD + self.following if self.following and not wide else begin)

@@ -51,7 +51,7 @@ class PlacedText(NamedTuple):
         return cls(text, range(len(text)), range(1, len(text) + 1))
 
     def sub(self, pattern: re.Pattern[str], of: Callable[[str], str]) -> Self:
-        """Its characters stand for the whole match.
+        """Replace each match of a pattern by what ``of`` returns. Its characters stand for the whole match.
 
         For a match that leaves no trace, the character before it stands, too.
         """

@@ -45,9 +45,9 @@ def check() -> None:
 
 
 def ready(folder: Path) -> Path:
-    """It is made if it is not there yet; this takes some seconds.
+    """Return the folder of the converted model, which lies below ``folder``.
 
-    Raises ModelMissing, OSError.
+    It is made if it is not there yet; this takes some seconds. Raises ModelMissing, OSError.
     """
     check()
     converted = folder / _NAME

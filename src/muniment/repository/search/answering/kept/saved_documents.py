@@ -96,9 +96,9 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Three of them are stored with the document (``WrittenNames``).
+    """Return the names on the wire with which to read a document.
 
-    All others are the defaults.
+    Three of them are stored with the document (``WrittenNames``). All others are the defaults.
     """
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 

@@ -67,9 +67,9 @@ def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str
 
 
 def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[changes.Kind]]:
-    """Each comes with the kinds of these changes.
+    """Return the objects with changes that the snapshot has missed and the search must not overlook.
 
-    The arguments and the refusal are those of ``visible``.
+    Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
     """
     names = bind.property_names(query.condition).union(page_properties)
     return changes.hiding(

@@ -176,7 +176,10 @@ class Compiler:
         return all_of([silent(query), silent(Query.range_query(fields.SCHEMA, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
-        """It may find further objects."""
+        """Make a query that scores objects as the query of the method ``visible`` does.
+
+        It may find further objects.
+        """
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:

@@ -172,7 +172,7 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
 
 
 def documents(searcher: tantivy.Searcher) -> int:
-    """Until a merge, that includes deleted documents."""
+    """Return how many documents the engine's own weights count. Until a merge, that includes deleted documents."""
     position = term(fields.KEY, fields.POSITION)
     hits = searcher.search(position, 1, count=False).hits
     if not hits:
