@@ -135,11 +135,12 @@ class FollowingIndex:
     def snapshot(self) -> Snapshot:
         with self._lock:
             mark = _mark(self._folder)
-            if mark is None:
-                raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
             if self._index is None or mark != self._opened_mark:
-                self._open(mark)
-            assert self._index is not None  # noqa: S101 - opened just above
+                generation = current(self._folder)
+                if generation is None:
+                    raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
+                # The former index is not closed, because a search of another thread may still read from it.
+                self._index, self._opened_mark = self._open_index(generation), mark
             index = self._index
         return index.snapshot()
 
@@ -148,14 +149,6 @@ class FollowingIndex:
             if self._index is not None:
                 self._index.close()
             self._index = None
-
-    def _open(self, mark: tuple[int, int]) -> None:
-        generation = current(self._folder)
-        if generation is None:
-            raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
-        # The former index is not closed, because a search of another thread may still read from it.
-        self._index = self._open_index(generation)
-        self._opened_mark = mark
 
 
 def current(folder: Path) -> Path | None:
