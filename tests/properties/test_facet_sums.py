@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muniment.repository.search.answering.several import facet_sums
 from muniment.repository.search.aql.conditions import BoundQuery
-from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder, FacetLimits, Group
+from muniment.repository.search.aql.spelling.facets import BoundFacet, CountedGroup, FacetBinder, FacetLimits
 from muniment.repository.search.aql.tree import FacetDefinition
 from muniment.repository.search.index.contract import FacetCounts, FacetValue, Search, Visible
 from tests.properties import shelves
@@ -155,7 +155,7 @@ def tell(facet: BoundFacet, things: Sequence[Thing]) -> FacetCounts:
     if facet.all_periods and hits:
         first, last = (int(end(hits)[-2:]) for end in (min, max))
         hits.update({f"2024-{month:02}": 0 for month in range(first, last + 1)})
-    ordered = facet.in_order(Group(facet.place(name), name, name, number) for name, number in hits.items())
+    ordered = facet.in_order(CountedGroup(facet.place(name), name, name, number) for name, number in hits.items())
     values = []
     for _, name, _, number in ordered[: facet.limit]:
         within = [thing for thing in things if thing.group(facet) == name]

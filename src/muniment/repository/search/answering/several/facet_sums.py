@@ -15,7 +15,7 @@ import msgspec
 from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
-from muniment.repository.search.aql.spelling.facets import BoundFacet, Group
+from muniment.repository.search.aql.spelling.facets import BoundFacet, CountedGroup
 from muniment.repository.search.aql.tree import FacetDefinition
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 
@@ -138,7 +138,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
     if facet.sort == "FREQUENCY" and sum(bool(counts.values) for counts in several) > 1:
         cut_short = {number for number, counts in enumerate(several) if _may_have_more(facet, width, counts)}
     groups = {
-        constraint: Group(
+        constraint: CountedGroup(
             facet.place(constraint),
             next(iter(values.values())).name,
             constraint,
@@ -161,7 +161,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
     return FacetCounts(facet.id, facet.name, tuple(shown_values), lacking or bool(cut_short) or (facet.capped and more))
 
 
-def _without_gaps(facet: BoundFacet, groups: Mapping[str, Group]) -> dict[str, Group]:
+def _without_gaps(facet: BoundFacet, groups: Mapping[str, CountedGroup]) -> dict[str, CountedGroup]:
     unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
     if unit is None or not with_hits:
         return dict(groups)
@@ -174,5 +174,5 @@ def _without_gaps(facet: BoundFacet, groups: Mapping[str, Group]) -> dict[str, G
     every = dict(groups)
     for period in by_beginning.values():
         constraint = narrowing.write(period.name)
-        every.setdefault(constraint, Group((0, period.low, ""), facet.name_of_period(period), constraint, 0))
+        every.setdefault(constraint, CountedGroup((0, period.low, ""), facet.name_of_period(period), constraint, 0))
     return every

@@ -65,7 +65,7 @@ class Bucket(msgspec.Struct, frozen=True):
     condition: Condition
 
 
-class Group(NamedTuple):
+class CountedGroup(NamedTuple):
     """A group of a facet with its hits. ``constraint`` narrows a search to these hits."""
 
     place: Place
@@ -133,7 +133,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
     def place_of_value(self, value: Value) -> Place:
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
-    def in_order(self, groups: Iterable[Group]) -> list[Group]:
+    def in_order(self, groups: Iterable[CountedGroup]) -> list[CountedGroup]:
         """In an order by value, the group without a value comes last."""
         if self.sort == "FREQUENCY":
             return sorted(groups, key=lambda each: (-each.hits, each.place))

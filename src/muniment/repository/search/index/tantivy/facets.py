@@ -15,7 +15,7 @@ from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Condition
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
-from muniment.repository.search.aql.spelling.facets import BoundFacet, Group
+from muniment.repository.search.aql.spelling.facets import BoundFacet, CountedGroup
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.search.index.tantivy import fields
@@ -63,7 +63,7 @@ class FacetCounter:
             partial=facet.capped and len(candidates) > len(first_candidates),
         )
 
-    def _nested_counts(self, query: Query, facet: BoundFacet, value: Group) -> FacetCounts | None:
+    def _nested_counts(self, query: Query, facet: BoundFacet, value: CountedGroup) -> FacetCounts | None:
         if facet.nested is None:
             return None
         if not value.hits:
@@ -71,12 +71,12 @@ class FacetCounter:
         (counts,) = self.count(all_of([query, self._compile(facet.meaning(value.constraint))]), [facet.nested])
         return counts
 
-    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[Group]:
+    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[CountedGroup]:
         if facet.limit < 1:
             return []
         if facet.buckets:
             candidates = [
-                Group((at, 0, ""), bucket.name, narrowing.write(bucket.name), count)
+                CountedGroup((at, 0, ""), bucket.name, narrowing.write(bucket.name), count)
                 for at, bucket in enumerate(facet.buckets)
                 if (count := self._hits(query, bucket.condition))
             ]
@@ -86,10 +86,10 @@ class FacetCounter:
             candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
             place = facet.place(narrowing.NO_VALUE)
-            candidates.append(Group(place, "NULL", narrowing.NO_VALUE, count))
+            candidates.append(CountedGroup(place, "NULL", narrowing.NO_VALUE, count))
         return candidates
 
-    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[Group]:
+    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[CountedGroup]:
         kind = index_kind(facet.kind, folded=facet.folded)
         if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
             raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
@@ -99,10 +99,10 @@ class FacetCounter:
             name = facet.name_of(value)
             constraint = narrowing.write(name)
             place = facet.place_of_value(value)
-            candidates.append(Group(place, name, constraint, bucket.doc_count))
+            candidates.append(CountedGroup(place, name, constraint, bucket.doc_count))
         return candidates
 
-    def _by_period(self, query: Query, facet: BoundFacet, unit: periods.Unit) -> list[Group]:
+    def _by_period(self, query: Query, facet: BoundFacet, unit: periods.Unit) -> list[CountedGroup]:
         path, zone = fields.path("i", facet.name), facet.zone
         answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
         low, high = (msgspec.convert(answer[end], Metric).value for end in ("low", "high"))
@@ -122,7 +122,7 @@ class FacetCounter:
         nonzero = [at for at, (_, count) in enumerate(counts) if count]
         periods_shown = counts[nonzero[0] : nonzero[-1] + 1] if nonzero else []
         return [
-            Group(
+            CountedGroup(
                 (0, period.low, ""),
                 facet.name_of_period(period),
                 narrowing.write(period.name),
