@@ -15,29 +15,50 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 
-class first_value(FunctionElement[Any]):  # noqa: N801 - SQL functions are written in lower case
+class _Spelled(FunctionElement[Any]):
+    """A function whose arguments each database puts into a spelling of its own."""
+
+    sqlite = "{0}"
+    postgresql: str
+
+
+@compiles(_Spelled)
+def _(element: _Spelled, compiler: SQLCompiler, **options: Any) -> str:
+    spelling = element.postgresql if compiler.dialect.name == "postgresql" else element.sqlite
+    return spelling.format(*(compiler.process(clause, **options) for clause in element.clauses))
+
+
+class first_value(_Spelled):  # noqa: N801 - SQL functions are written in lower case
     """The first value of a property in a column of JSON: ``first_value(column, name)``, null if there is none."""
 
     inherit_cache = True
+    sqlite = "json_extract({0}, '$.\"' || {1} || '\"[0]')"
+    postgresql = "(CAST({0} AS JSONB) -> CAST({1} AS TEXT) -> 0)"
 
 
-class values_of(FunctionElement[Any]):  # noqa: N801
+class values_of(_Spelled):  # noqa: N801
     """All values of a property, as rows: ``values_of(column, other column, name)``.
 
     If the first column has the property, the other one is not read.
     """
 
     inherit_cache = True
+    sqlite = "json_each(coalesce(json_extract({0}, '$.\"' || {2} || '\"'), json_extract({1}, '$.\"' || {2} || '\"')))"
+    postgresql = (
+        "jsonb_array_elements(coalesce(CAST({0} AS JSONB) -> CAST({2} AS TEXT), "
+        "CAST({1} AS JSONB) -> CAST({2} AS TEXT)))"
+    )
 
 
-class as_text(FunctionElement[str]):  # noqa: N801
+class as_text(_Spelled):  # noqa: N801
     """A value from JSON as a text. SQLite leaves the value as it is."""
 
     inherit_cache = True
     type = sa.Text()
+    postgresql = "({0} #>> '{{}}')"
 
 
-class as_whole(FunctionElement[int]):  # noqa: N801
+class as_whole(_Spelled):  # noqa: N801
     """A value from JSON that is a whole number.
 
     PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
@@ -45,9 +66,11 @@ class as_whole(FunctionElement[int]):  # noqa: N801
 
     inherit_cache = True
     type = sa.BigInteger()
+    # NUMERIC holds every number of JSON. A number of another repository may be too large for other types.
+    postgresql = "CAST(CASE WHEN jsonb_typeof({0}) = 'number' THEN {0} END AS NUMERIC)"
 
 
-class as_double(FunctionElement[float]):  # noqa: N801
+class as_double(_Spelled):  # noqa: N801
     """A value from JSON as a number.
 
     PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
@@ -55,33 +78,40 @@ class as_double(FunctionElement[float]):  # noqa: N801
 
     inherit_cache = True
     type = sa.Double()
+    postgresql = "CAST(CASE WHEN jsonb_typeof({0}) = 'number' THEN {0} END AS DOUBLE PRECISION)"
 
 
-class as_truth(FunctionElement[int]):  # noqa: N801
+class as_truth(_Spelled):  # noqa: N801
     """A truth value from JSON as 1 or 0."""
 
     inherit_cache = True
     type = sa.Integer()
+    postgresql = "CASE {0} WHEN CAST('true' AS JSONB) THEN 1 WHEN CAST('false' AS JSONB) THEN 0 END"
 
 
-class by_code_point(FunctionElement[str]):  # noqa: N801
+class by_code_point(_Spelled):  # noqa: N801
     """A text that is compared by its code points, whatever the database's own order of texts is."""
 
     inherit_cache = True
     type = sa.Text()
+    postgresql = '({0} COLLATE "C")'
 
 
-class position_of(FunctionElement[int]):  # noqa: N801
+class position_of(_Spelled):  # noqa: N801
     """The place in a text at which a part begins, counted from 1: ``position_of(text, part)``. 0 if it is not there."""
 
     inherit_cache = True
     type = sa.Integer()
+    sqlite = "instr({0}, {1})"
+    postgresql = "strpos({0}, {1})"
 
 
-class numbers_of(FunctionElement[int]):  # noqa: N801
+class numbers_of(_Spelled):  # noqa: N801
     """The whole numbers of a list, as rows: ``numbers_of(numbers_parameter(...))``."""
 
     inherit_cache = True
+    sqlite = "json_each({0})"
+    postgresql = "(SELECT unnest(CAST({0} AS BIGINT[])) AS value)"
 
 
 class _Numbers(sa.TypeDecorator[Sequence[int]]):
@@ -112,96 +142,3 @@ def plain_folded(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
 def double(number: float) -> sa.ColumnElement[float]:
     """Make a parameter of a number, which the database reads as it reads numbers in JSON."""
     return sa.cast(sa.literal(repr(number), sa.Text()), sa.Double())
-
-
-def _parts(element: FunctionElement[Any], compiler: SQLCompiler, options: dict[str, Any]) -> list[str]:
-    return [compiler.process(clause, **options) for clause in element.clauses]
-
-
-@compiles(first_value, "sqlite")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    column, name = _parts(element, compiler, options)
-    return f"json_extract({column}, '$.\"' || {name} || '\"[0]')"
-
-
-@compiles(first_value, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    column, name = _parts(element, compiler, options)
-    return f"(CAST({column} AS JSONB) -> CAST({name} AS TEXT) -> 0)"
-
-
-@compiles(values_of, "sqlite")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    first, second, name = _parts(element, compiler, options)
-    path = f"'$.\"' || {name} || '\"'"
-    return f"json_each(coalesce(json_extract({first}, {path}), json_extract({second}, {path})))"
-
-
-@compiles(values_of, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    first, second, name = _parts(element, compiler, options)
-    return (
-        f"jsonb_array_elements(coalesce(CAST({first} AS JSONB) -> CAST({name} AS TEXT), "
-        f"CAST({second} AS JSONB) -> CAST({name} AS TEXT)))"
-    )
-
-
-@compiles(numbers_of, "sqlite")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    return f"json_each({', '.join(_parts(element, compiler, options))})"
-
-
-@compiles(numbers_of, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    return f"(SELECT unnest(CAST({', '.join(_parts(element, compiler, options))} AS BIGINT[])) AS value)"
-
-
-@compiles(as_text, "sqlite")
-@compiles(as_whole, "sqlite")
-@compiles(as_double, "sqlite")
-@compiles(as_truth, "sqlite")
-@compiles(by_code_point, "sqlite")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    (value,) = _parts(element, compiler, options)
-    return value
-
-
-@compiles(as_text, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    (value,) = _parts(element, compiler, options)
-    return f"({value} #>> '{{}}')"
-
-
-@compiles(as_whole, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    # NUMERIC holds every number of JSON. A number of another repository may be too large for other types.
-    (value,) = _parts(element, compiler, options)
-    return f"CAST(CASE WHEN jsonb_typeof({value}) = 'number' THEN {value} END AS NUMERIC)"
-
-
-@compiles(as_double, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    (value,) = _parts(element, compiler, options)
-    return f"CAST(CASE WHEN jsonb_typeof({value}) = 'number' THEN {value} END AS DOUBLE PRECISION)"
-
-
-@compiles(as_truth, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    (value,) = _parts(element, compiler, options)
-    return f"CASE {value} WHEN CAST('true' AS JSONB) THEN 1 WHEN CAST('false' AS JSONB) THEN 0 END"
-
-
-@compiles(by_code_point, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    (value,) = _parts(element, compiler, options)
-    return f'({value} COLLATE "C")'
-
-
-@compiles(position_of, "sqlite")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    return f"instr({', '.join(_parts(element, compiler, options))})"
-
-
-@compiles(position_of, "postgresql")
-def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    return f"strpos({', '.join(_parts(element, compiler, options))})"
