@@ -117,7 +117,7 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
     line = {"repository_id": repository_id, "kind": kind, "noted": now}
     if cx.dialect.name == "postgresql":
         lines = [line | {"object_id": object_id} for object_id in object_ids]
-        return [Position(row.transaction, row.sequence) for row in cx.execute(_NOTE, lines)]
+        return [Position(*row) for row in cx.execute(_NOTE, lines)]
     # SQLite has one writer at a time, and the insert moves the sequence on.
     last = _LAST_SEQUENCE.first(cx)
     first = last[0] + 1 if last else 1
@@ -233,17 +233,11 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
     if len(old_lines) < len(lines):  # The condition keeps this from reading all remaining lines.
         backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
         row = cx.execute(backwards.offset(newest).limit(1)).first()
-        surplus = Position(row.transaction, row.sequence) if row else START
+        surplus = Position(*row) if row else START
         old_lines = list(itertools.takewhile(lambda line: line[1] < before or line[0] <= surplus, lines))
     if not old_lines:
         return 0
-    last_position = old_lines[-1][0]
-    mark = {
-        "repository_id": repository_id,
-        "transaction": last_position.transaction,
-        "sequence": last_position.sequence,
-    }
-    cx.execute(_MARK[cx.dialect.name], mark)
+    cx.execute(_MARK[cx.dialect.name], {"repository_id": repository_id, **old_lines[-1][0]._asdict()})
     # By key: with a pair of columns SQLite would read every line.
     cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in old_lines])))
     return len(old_lines)

@@ -36,8 +36,8 @@ class Retention(msgspec.Struct, frozen=True):
 
 def note(cx: Connection, repository_id: int, name: str, position: Position, now: Instant) -> None:
     """Note that the follower of this name has read the log up to the position."""
-    place = {"transaction": position.transaction, "sequence": position.sequence, "seen": now}
-    cx.execute(_NOTE[cx.dialect.name], {"repository_id": repository_id, "name": name, **place})
+    row = {"repository_id": repository_id, "name": name, **position._asdict(), "seen": now}
+    cx.execute(_NOTE[cx.dialect.name], row)
 
 
 def position(cx: Connection, repository_id: int, name: str) -> Position | None:

@@ -5,15 +5,12 @@ If the process is killed before such a removal, no row names the content, and th
 knows whether a commit succeeded, nothing is removed until the sweep finds content that no row names.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import BinaryIO
 
 from muniment.database import common_transaction
 from muniment.database.common_transaction import CommonTransaction
-from muniment.ground.clock import Instant
-from muniment.repository.store.content.contract import ContentStore, ContentWriter, Pack, StoredContent
+from muniment.repository.store.content.contract import ContentStore, ContentWriter, StoredContent
 
 
 class DeferringStore:
@@ -21,6 +18,8 @@ class DeferringStore:
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
+        self.adopt, self.read, self.local, self.verify = store.adopt, store.read, store.local, store.verify
+        self.keeping, self.older_than, self.packs, self.drop = store.keeping, store.older_than, store.packs, store.drop
 
     def writer(self) -> ContentWriter:
         """Do as ``ContentStore.writer``."""
@@ -35,22 +34,6 @@ class DeferringStore:
         """Do as ``ContentStore.put_all``."""
         return self._note(self._store.put_all(contents))
 
-    def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Do as ``ContentStore.adopt``."""
-        return self._store.adopt(content, pieces)
-
-    def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Do as ``ContentStore.read``."""
-        return self._store.read(content, start, length)
-
-    def local(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Do as ``ContentStore.local``."""
-        return self._store.local(key)
-
-    def verify(self, key: str, sha256: bytes) -> bool:
-        """Do as ``ContentStore.verify``."""
-        return self._store.verify(key, sha256)
-
     def remove(self, key: str) -> bool:
         """Do as ``ContentStore.remove``. Within a common transaction, return True, and remove only after its commit."""
         common = common_transaction.current()
@@ -58,22 +41,6 @@ class DeferringStore:
             return self._store.remove(key)
         common.after_commit(partial(self._store.remove, key))
         return True
-
-    def keeping(self) -> AbstractContextManager[None]:
-        """Do as ``ContentStore.keeping``."""
-        return self._store.keeping()
-
-    def older_than(self, before: Instant) -> Iterator[str]:
-        """Do as ``ContentStore.older_than``."""
-        return self._store.older_than(before)
-
-    def packs(self, before: Instant) -> Iterator[Pack]:
-        """Do as ``ContentStore.packs``."""
-        return self._store.packs(before)
-
-    def drop(self, pack: Pack) -> bool:
-        """Do as ``ContentStore.drop``."""
-        return self._store.drop(pack)
 
     def _note(self, contents: list[StoredContent]) -> list[StoredContent]:
         common = common_transaction.current()

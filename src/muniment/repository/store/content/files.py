@@ -6,6 +6,7 @@ object names. The sweep finds both by their age. Module ``packs`` describes the 
 """
 
 import hashlib
+import io
 import os
 import re
 import threading
@@ -305,10 +306,7 @@ class FileStore:
             if packs.is_key(key):
                 return hashlib.sha256(self._packs.read(key)[1]).digest() == sha256
             with self._open(key) as file:
-                digest = hashlib.sha256()
-                while piece := file.read(PIECE):
-                    digest.update(piece)
-                return digest.digest() == sha256
+                return hashlib.file_digest(file, "sha256").digest() == sha256
         except ContentDamaged:
             return False
 
@@ -359,7 +357,7 @@ class FileStore:
         if piece:
             yield piece
 
-    def _open(self, key: str) -> BinaryIO:
+    def _open(self, key: str) -> io.FileIO:
         try:
             return open(_place(self._folder, key), "rb", buffering=0)
         except (FileNotFoundError, ValueError) as error:

@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.repository.folding import fold
-from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Place, Stretch
 from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
@@ -80,9 +79,4 @@ def _as_rows(
         for column in columns
     }
 
-    def find(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return sa.select(table), find, Order((OrderKey(sql.by_code_point(table.c.name)),))
+    return sa.select(table), listed.among(properties), Order((OrderKey(sql.by_code_point(table.c.name)),))

@@ -1,12 +1,13 @@
 """The properties by which the members of a list are filtered and sorted, each as an SQL expression."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import sqlalchemy as sa
 
 from muniment.repository.folding import fold
+from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.filters import sql
 
 Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"]
@@ -45,6 +46,17 @@ class PropertiesOf(Protocol):
 
     def __call__(self, name: str, /) -> ListedProperty:
         """Return the property. Raises UnknownProperty."""
+
+
+def among(properties: Mapping[str, ListedProperty], whole: str = "This list") -> PropertiesOf:
+    """Find the properties of the list that refusals call ``whole``."""
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"{whole} has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return find
 
 
 def single(

@@ -129,16 +129,14 @@ def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection)
     Raises what ``fetch`` raises.
     """
 
-    def find(name: str) -> ListedProperty:
-        if name not in member:
-            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(member)}.")
-        value = member[name]
-        if isinstance(value, int):
-            return listed.single("integer", sa.literal(value, sa.BigInteger()))
-        return listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
-
-    one = sa.literal(1, sa.Integer())
-    return bool(fetch(cx, sa.select(one), find, Order((OrderKey(one),)), Stretch(None, 0, 1), selection))
+    properties = {
+        name: listed.single("integer", sa.literal(value, sa.BigInteger()))
+        if isinstance(value, int)
+        else listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
+        for name, value in member.items()
+    }
+    one, nowhere = sa.literal(1, sa.Integer()), Stretch(None, 0, 1)
+    return bool(fetch(cx, sa.select(one), listed.among(properties), Order((OrderKey(one),)), nowhere, selection))
 
 
 def _check_size(cx: Connection, several: Sequence[sa.Select[Any]], selection: Selection) -> None:

@@ -13,11 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
-from muniment.repository.refusals import UnknownObject, UnknownProperty
+from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
@@ -263,17 +262,14 @@ def _read(row: sa.Row[tuple[object]]) -> Discard:
     return Discard(stored, row.root, row.deleter, row.deleted, row.expires)
 
 
-_PROPERTIES = {
-    "object_name": listed.exact(wastebasket.c.name),
-    "owner_name": listed.exact(wastebasket.c.owner),
-    "r_object_id": listed.single("id", wastebasket.c.id),
-    "deleter": listed.exact(wastebasket.c.deleter),
-    "deleted": listed.single("date", wastebasket.c.deleted),
-    "expires": listed.single("date", wastebasket.c.expires),
-}
-
-
-def _property(name: str) -> ListedProperty:
-    if name not in _PROPERTIES:
-        raise UnknownProperty(f"The wastebasket has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
-    return _PROPERTIES[name]
+_property = listed.among(
+    {
+        "object_name": listed.exact(wastebasket.c.name),
+        "owner_name": listed.exact(wastebasket.c.owner),
+        "r_object_id": listed.single("id", wastebasket.c.id),
+        "deleter": listed.exact(wastebasket.c.deleter),
+        "deleted": listed.single("date", wastebasket.c.deleted),
+        "expires": listed.single("date", wastebasket.c.expires),
+    },
+    "The wastebasket",
+)

@@ -1,16 +1,14 @@
 """Which ACLs does a caller see in a list, filtered and sorted? Source: docs/filters.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.ground.naming import fold_name
-from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.permissions import acl_entries, acl_look_up
@@ -77,18 +75,15 @@ def _members(repository_id: int, principals: Principals) -> sa.Select[Any]:
 _OWNER = listed.single("string", acls.c.owner, compared=acls.c.owner_name, fold=fold_name)
 
 # Names of ACLs are compared as they are written: case tells two of them apart.
-_PROPERTIES: Mapping[str, ListedProperty] = {
-    "name": listed.exact(acls.c.name),
-    "object_name": listed.exact(acls.c.name),
-    "owner": _OWNER,
-    "owner_name": _OWNER,
-    "id": listed.single("id", acls.c.shown_id),
-    "r_object_id": listed.single("id", acls.c.shown_id),
-    "r_modify_date": listed.single("date", acls.c.modified),
-}
-
-
-def _property(name: str) -> ListedProperty:
-    if name not in _PROPERTIES:
-        raise UnknownProperty(f"A list of ACLs has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
-    return _PROPERTIES[name]
+_property = listed.among(
+    {
+        "name": listed.exact(acls.c.name),
+        "object_name": listed.exact(acls.c.name),
+        "owner": _OWNER,
+        "owner_name": _OWNER,
+        "id": listed.single("id", acls.c.shown_id),
+        "r_object_id": listed.single("id", acls.c.shown_id),
+        "r_modify_date": listed.single("date", acls.c.modified),
+    },
+    "A list of ACLs",
+)

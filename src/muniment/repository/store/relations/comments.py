@@ -18,10 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from muniment.database.connections import BigId, repository_tables
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
-from muniment.repository.refusals import NotPermitted, UnknownComment, UnknownProperty, VersionConflict, WrongValue
+from muniment.repository.refusals import NotPermitted, UnknownComment, VersionConflict, WrongValue
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects import objects
@@ -91,12 +90,33 @@ def add(
     principals: Principals,
     now: Instant,
     most: int,
+    above: Comment | None = None,
 ) -> Comment:
     """Make a comment of the caller on an object. ``most`` is how many comments one user may have written.
 
     Raises UnknownObject, NotPermitted, WrongValue, QuotaExceeded, VersionConflict (the object is gone).
     """
-    return _add(cx, repository, object_id, None, text, principals, now, most)
+    stored, permission = objects.read(cx, repository, object_id, principals, lock=True)
+    objects.require(permission, Permission.RELATE, "comment on this object")
+    quota.check(cx, comments.c.author_key, principals, most, "comments")
+    new = Comment(
+        id=_DIGITS + secrets.token_hex(7),
+        object_id=stored.id,
+        replies_to=above.id if above else None,
+        depth=above.depth + 1 if above else 0,
+        author=principals.id,
+        author_key=principals.key,
+        created=now,
+        modified=now,
+        revision=1,
+        text=_check_text(text),
+    )
+    row = {**msgspec.structs.asdict(new), "repository_id": repository.id, "author_name": fold_name(new.author)}
+    try:
+        cx.execute(comments.insert().values(row))
+    except IntegrityError as error:
+        raise VersionConflict("The object or the comment was deleted meanwhile.") from error
+    return new
 
 
 def reply(
@@ -112,7 +132,7 @@ def reply(
     above = find(cx, repository, comment_id, principals)
     if above.depth >= DEEPEST:
         raise WrongValue(f"A reply has at most {DEEPEST} comments above it.")
-    return _add(cx, repository, above.object_id, above, text, principals, now, most)
+    return add(cx, repository, above.object_id, text, principals, now, most, above)
 
 
 def find(
@@ -217,39 +237,6 @@ def put_back(cx: Connection, repository_id: int, some: Sequence[Comment]) -> Non
         cx.execute(comments.insert(), rows)
 
 
-def _add(
-    cx: Connection,
-    repository: Repository,
-    object_id: str,
-    above: Comment | None,
-    text: str,
-    principals: Principals,
-    now: Instant,
-    most: int,
-) -> Comment:
-    stored, permission = objects.read(cx, repository, object_id, principals, lock=True)
-    objects.require(permission, Permission.RELATE, "comment on this object")
-    quota.check(cx, comments.c.author_key, principals, most, "comments")
-    new = Comment(
-        id=_DIGITS + secrets.token_hex(7),
-        object_id=stored.id,
-        replies_to=above.id if above else None,
-        depth=above.depth + 1 if above else 0,
-        author=principals.id,
-        author_key=principals.key,
-        created=now,
-        modified=now,
-        revision=1,
-        text=_check_text(text),
-    )
-    row = {**msgspec.structs.asdict(new), "repository_id": repository.id, "author_name": fold_name(new.author)}
-    try:
-        cx.execute(comments.insert().values(row))
-    except IntegrityError as error:
-        raise VersionConflict("The object or the comment was deleted meanwhile.") from error
-    return new
-
-
 def _lock_own(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, expected: int | None
 ) -> tuple[Comment, Permission]:
@@ -285,15 +272,11 @@ def _read(row: Any) -> Comment:
 _COLUMNS = tuple(comments.c[name] for name in Comment.__struct_fields__)
 _OLDEST_FIRST = Order((OrderKey(comments.c.seq, kind="integer"),))
 
-_PROPERTIES = {
-    "r_object_id": listed.single("id", comments.c.id),
-    "owner_name": listed.single("string", comments.c.author, compared=comments.c.author_name, fold=fold_name),
-    "r_creation_date": listed.single("date", comments.c.created),
-    "r_modify_date": listed.single("date", comments.c.modified),
-}
-
-
-def _property(name: str) -> ListedProperty:
-    if name not in _PROPERTIES:
-        raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
-    return _PROPERTIES[name]
+_property = listed.among(
+    {
+        "r_object_id": listed.single("id", comments.c.id),
+        "owner_name": listed.single("string", comments.c.author, compared=comments.c.author_name, fold=fold_name),
+        "r_creation_date": listed.single("date", comments.c.created),
+        "r_modify_date": listed.single("date", comments.c.modified),
+    }
+)

@@ -17,10 +17,10 @@ from sqlalchemy.exc import IntegrityError
 
 from muniment.database.connections import BigId, repository_tables
 from muniment.ground.clock import Instant
-from muniment.repository.refusals import InUse, UnknownProperty, UnknownRelation, VersionConflict
+from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.store.filters.listed import PropertiesOf
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects import objects
@@ -231,18 +231,13 @@ def _properties(type_prefix: str) -> PropertiesOf:
         (relations.c.name.in_(relation_types.BUILT_IN), sa.literal(type_prefix, sa.String()) + relations.c.name),
         else_=relations.c.name,
     )
-    properties = {
-        "r_object_id": listed.single("id", relations.c.id),
-        "relation_name": listed.exact(shown_name) if type_prefix else listed.exact(relations.c.name),
-        "parent_id": listed.single("id", relations.c.parent_id),
-        "child_id": listed.single("id", relations.c.child_id),
-        "r_creator_name": listed.exact(relations.c.maker),
-        "r_creation_date": listed.single("date", relations.c.created),
-    }
-
-    def find_property(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return find_property
+    return listed.among(
+        {
+            "r_object_id": listed.single("id", relations.c.id),
+            "relation_name": listed.exact(shown_name) if type_prefix else listed.exact(relations.c.name),
+            "parent_id": listed.single("id", relations.c.parent_id),
+            "child_id": listed.single("id", relations.c.child_id),
+            "r_creator_name": listed.exact(relations.c.maker),
+            "r_creation_date": listed.single("date", relations.c.created),
+        }
+    )

@@ -7,7 +7,7 @@ differ, so neither tells that another search exists. Source: docs/interface.md, 
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +19,6 @@ from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import (
     NotPermitted,
     QuotaExceeded,
-    UnknownProperty,
     UnknownSavedSearch,
     VersionConflict,
     WrongValue,
@@ -27,7 +26,7 @@ from muniment.repository.refusals import (
 from muniment.repository.store import named_locks
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty
+from muniment.repository.store.filters.listed import PropertiesOf
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.permissions.principals import Principals
@@ -442,7 +441,7 @@ def _document(row: Any) -> SavedDocument:
 _SUMMARY_COLUMNS = tuple(saved_searches.c[name] for name in SearchSummary.__struct_fields__)
 _DOCUMENT_COLUMNS = tuple(saved_searches.c[name] for name in ("format", "spelling", "names", "document"))
 
-_PROPERTIES: Mapping[str, ListedProperty] = {
+_PROPERTIES = {
     "object_name": listed.exact(saved_searches.c.name),
     "owner_name": listed.single("string", saved_searches.c.owner, compared=saved_searches.c.owner_name, fold=fold_name),
     "r_is_public": listed.single("boolean", sa.case((saved_searches.c.public, 1), else_=0)),
@@ -454,12 +453,5 @@ _DESCRIPTION = {"search": "title", "template": "subject"}
 """The property that holds the description of a saved search, and of a template."""
 
 
-def _property_of(kind: Kind) -> Any:
-    properties = {**_PROPERTIES, _DESCRIPTION[kind]: listed.exact(saved_searches.c.description)}
-
-    def find_property(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return find_property
+def _property_of(kind: Kind) -> PropertiesOf:
+    return listed.among({**_PROPERTIES, _DESCRIPTION[kind]: listed.exact(saved_searches.c.description)})

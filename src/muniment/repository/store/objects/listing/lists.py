@@ -237,13 +237,7 @@ def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias,
         "parent-id": listed.single("id", ids.c.value),
         "child-id": listed.single("id", sa.literal(stored.id, sa.Text())),
     }
-
-    def find(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return ids, find
+    return ids, listed.among(properties)
 
 
 def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:

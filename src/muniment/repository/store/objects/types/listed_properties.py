@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.store.filters.listed import PropertiesOf
 from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects.types import type_lists
@@ -75,15 +74,13 @@ def _definitions(
     ]
     custom = type_lists.custom_properties(repository_id)
     members = sa.union(*built_in, custom).subquery("attributes")
-    properties: dict[str, ListedProperty] = {
+    properties = {
         "name": listed.plain(members.c.name),
         "label": listed.plain(members.c.name),
         "kind": listed.plain(members.c.kind),
     }
-
-    def find(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"A list of facets has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return sa.select(members), find, Order((OrderKey(sql.by_code_point(members.c.name)),))
+    return (
+        sa.select(members),
+        listed.among(properties, "A list of facets"),
+        Order((OrderKey(sql.by_code_point(members.c.name)),)),
+    )

@@ -105,8 +105,8 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
     further = current._replace(
         after=after if looked_at else None, position=positions[-1] if positions else current.position
     )
-    columns = {"transaction": further.position.transaction, "sequence": further.position.sequence}
-    cx.execute(reindexings.update().where(reindexings.c.id == current.id).values(after=further.after, **columns))
+    columns = {"after": further.after, **further.position._asdict()}
+    cx.execute(reindexings.update().where(reindexings.c.id == current.id).values(columns))
     return further
 
 

@@ -1,13 +1,12 @@
 """Which object types does a repository have, page by page, and which properties do the custom ones add?"""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.repository.folding import fold
-from muniment.repository.refusals import UnknownProperty, UnknownType
+from muniment.repository.refusals import UnknownType
 from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Place, Stretch
 from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
@@ -89,20 +88,15 @@ def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.S
             "string", shown_name(name, prefix), compared=shown_name(name, fold(prefix)), nullable=nullable
         )
 
-    properties: Mapping[str, ListedProperty] = {
+    properties = {
         "name": name_property(types.c.name),
         "label": listed.plain(types.c.label),
         "parent": name_property(types.c.parent, nullable=True),
         "category": listed.plain(sa.literal("standard", text)),
         "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
     }
-
-    def find(name: str) -> ListedProperty:
-        if name not in properties:
-            raise UnknownProperty(f"A list of types has no property {name[:100]!r}: it has {', '.join(properties)}.")
-        return properties[name]
-
-    return sa.select(types), find, Order((OrderKey(types.c.rank), OrderKey(sql.by_code_point(types.c.name))))
+    order = Order((OrderKey(types.c.rank), OrderKey(sql.by_code_point(types.c.name))))
+    return sa.select(types), listed.among(properties, "A list of types"), order
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
