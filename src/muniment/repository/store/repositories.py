@@ -11,11 +11,7 @@ from muniment.database.connections import BigId, PreparedStatement, repository_t
 from muniment.ground.clock import Instant
 from muniment.ground.naming import disguise
 from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository, WrongValue
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 
 LONGEST = 120
 """The longest name of a repository, in characters."""
@@ -35,7 +31,7 @@ repositories = sa.Table(
 
 
 _GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
-_BY_NAME = Order((OrderKey(repositories.c.name),), indexed=True)
+_BY_NAME = pages.Order((pages.OrderKey(repositories.c.name),), indexed=True)
 _OPEN = sa.select(repositories).where(repositories.c.resource_id != "")
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
 
@@ -159,10 +155,12 @@ class ListedRepository(NamedTuple):
     """A repository of a list, with its place in the order."""
 
     repository: Repository
-    place: Place
+    place: cursors.Place
 
 
-def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
+def page(
+    cx: Connection, stretch: cursors.Stretch, selection: tree.Selection = tree.EVERYTHING
+) -> list[ListedRepository]:
     """List a stretch of the repositories that have a guard and meet the selection's filter.
 
     They are ordered by name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
@@ -171,12 +169,12 @@ def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) ->
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
-def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
+def count(cx: Connection, selection: tree.Selection = tree.EVERYTHING) -> int:
     """Count the repositories that have a guard and meet the selection's filter. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _OPEN, _property, selection)
 
 
-def _property(name: str) -> ListedProperty:
+def _property(name: str) -> listed.ListedProperty:
     # Anybody may list the names of repositories, and nothing else of them.
     if name != "name":
         raise UnknownProperty(f"The list of repositories has no property {name[:100]!r}: it has 'name'.")

@@ -14,7 +14,6 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import repository_tables
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Position
 
 followers = sa.Table(
     "followers",
@@ -34,17 +33,17 @@ class Retention(msgspec.Struct, frozen=True):
     lines: int = 1_000_000
 
 
-def note(cx: Connection, repository_id: int, name: str, position: Position, now: Instant) -> None:
+def note(cx: Connection, repository_id: int, name: str, position: changes.Position, now: Instant) -> None:
     """Note that the follower of this name has read the log up to the position."""
     row = {"repository_id": repository_id, "name": name, **position._asdict(), "seen": now}
     cx.execute(_NOTE[cx.dialect.name], row)
 
 
-def position(cx: Connection, repository_id: int, name: str) -> Position | None:
+def position(cx: Connection, repository_id: int, name: str) -> changes.Position | None:
     """Return the position that the follower of this name has noted; None if it has noted none."""
     query = sa.select(followers.c.transaction, followers.c.sequence)
     row = cx.execute(query.where(followers.c.repository_id == repository_id, followers.c.name == name)).first()
-    return None if row is None else Position(*row)
+    return None if row is None else changes.Position(*row)
 
 
 def leave(cx: Connection, repository_id: int, name: str) -> None:
@@ -68,7 +67,7 @@ def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, 
     cx.execute(followers.delete().where(of_repository, followers.c.seen < before))
     place = sa.select(followers.c.transaction, followers.c.sequence).where(of_repository)
     row = cx.execute(place.order_by(followers.c.transaction, followers.c.sequence).limit(1)).first()
-    return changes.cut(cx, repository_id, Position(*row), before, retention.lines, limit) if row else 0
+    return changes.cut(cx, repository_id, changes.Position(*row), before, retention.lines, limit) if row else 0
 
 
 def _note(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from muniment.database import common_transaction
-from muniment.database.common_transaction import CommonTransaction
 from muniment.repository.store.content.contract import ContentStore, ContentWriter, StoredContent
 
 
@@ -53,7 +52,7 @@ class DeferringStore:
 class _DeferringWriter:
     """A writer whose content is removed again if the common transaction is rolled back."""
 
-    def __init__(self, store: ContentStore, common: CommonTransaction) -> None:
+    def __init__(self, store: ContentStore, common: common_transaction.CommonTransaction) -> None:
         self._store = store
         self._common = common
         self._writer = store.writer()

@@ -26,7 +26,6 @@ from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.confined.handing_over import HandingOver, Postponed
 from muniment.repository.store.extraction.confined.process import Reader, Unstarted, limits
 from muniment.repository.store.extraction.findings import Extracted, Poisoned, Stopped, Unreadable, Unsupported
-from muniment.repository.store.extraction.queue import Job
 from muniment.repository.store.extraction.readers import plain
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
@@ -40,7 +39,7 @@ _OUTCOMES: dict[type[Exception], _Outcome] = {Unreadable: "failed", Unsupported:
 _log = structlog.get_logger(__name__)
 
 
-KeepFound = Callable[[Connection, Job, Mapping[str, Sequence[str]], Instant], None]
+KeepFound = Callable[[Connection, queue.Job, Mapping[str, Sequence[str]], Instant], None]
 """Keeps what the file of a job says about itself, by the names of properties, with the job's object."""
 
 
@@ -181,7 +180,7 @@ def _read(content: BinaryIO, held: "_HeldJob", reader: Reader, tika: HandingOver
     return tika.read_rest(found, reader, held.goes_on) if tika is not None and found.kept else found
 
 
-def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
+def _plain(descriptor: int, job: queue.Job, characters: int) -> Extracted | None:
     if os.fstat(descriptor).st_size > plain.LARGEST:
         return None
     # pread does not move the file's position: the next reader starts at the beginning.
@@ -195,7 +194,7 @@ class _HeldJob:
     they try again, so that nobody reads the file twice.
     """
 
-    def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
+    def __init__(self, database: Database, job: queue.Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self.job = job
         self._database, self._stop, self._clock = database, stop, clock
         self._renewed_at = clock()

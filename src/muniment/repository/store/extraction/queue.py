@@ -20,7 +20,6 @@ from muniment.database.connections import PreparedStatement, repository_tables
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
-from muniment.repository.store.extraction.turns import Turn
 
 State = Literal["waiting", "done", "no-text", "unsupported", "failed", "empty"]
 """What is known of the text of an object's content. Callers see it as the property ``r_index_status``.
@@ -390,7 +389,7 @@ def _queue_anew(cx: Connection, where: sa.ColumnElement[bool], now: Instant) -> 
         changes.note(cx, row.repository_id, row.object_id, "text", now)
 
 
-def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
+def _lease(cx: Connection, row: Any, turn: turns.Turn, losses: int, now: Instant) -> Job | None:
     lease = str(uuid.uuid4())
     if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
         return None  # the extractor whose lease ran out has just finished

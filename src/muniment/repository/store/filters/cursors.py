@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.refusals import Malformed
 from muniment.repository import keys
-from muniment.repository.keys import BadSeal
 
 Place = tuple[str | int | float | None, ...]
 """The place of a member in its list: the values by which the list is ordered."""
@@ -74,7 +73,7 @@ def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
         return Stretch(None, (part.number - 1) * part.size, part.size + 1)
     try:
         plain = keys.seal(cx).open(part.cursor, *_labels(binding, part.number))
-    except BadSeal as error:
+    except keys.BadSeal as error:
         raise Malformed("The cursor does not belong to this page: follow 'next', or leave the cursor out.") from error
     return Stretch(tuple(msgspec.msgpack.decode(plain, type=list[Any])), 0, part.size + 1)
 

@@ -7,11 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.repository.folding import fold
-from muniment.repository.store.filters import listed, pages, sql
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, sql, tree
 
 MOST = 490
 """How many members a list may have. SQLite takes at most 500 queries in one UNION."""
@@ -23,15 +19,15 @@ class ListedName(NamedTuple):
     """A member of a list, and its place in the order."""
 
     name: str
-    place: Place
+    place: cursors.Place
 
 
 def page(
     cx: Connection,
     members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     numbers: Collection[str] = (),
 ) -> list[ListedName]:
@@ -48,7 +44,7 @@ def count(
     cx: Connection,
     members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
-    selection: Selection = EVERYTHING,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     numbers: Collection[str] = (),
 ) -> int:
@@ -59,7 +55,7 @@ def count(
 
 def _as_rows(
     members: Mapping[str, Mapping[str, str | int]], property_names: Sequence[str], numbers: Collection[str]
-) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+) -> tuple[sa.Select[Any], listed.PropertiesOf, pages.Order]:
     columns = ("name", *property_names)
     rows: list[dict[str, str | int]] = [{"name": name, **of_name} for name, of_name in members.items()]
 
@@ -72,11 +68,11 @@ def _as_rows(
 
     none = one({column: 0 if column in numbers else "" for column in columns}).where(sa.false())
     table = sa.union_all(none, *map(one, rows)).subquery("members")
-    properties: dict[str, ListedProperty] = {
+    properties: dict[str, listed.ListedProperty] = {
         column: listed.single("integer", table.c[column])
         if column in numbers
         else listed.single("string", table.c[column], compared=table.c[f"folded_{column}"])
         for column in columns
     }
 
-    return sa.select(table), listed.among(properties), Order((OrderKey(sql.by_code_point(table.c.name)),))
+    return sa.select(table), listed.among(properties), pages.Order((pages.OrderKey(sql.by_code_point(table.c.name)),))

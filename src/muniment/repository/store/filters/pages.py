@@ -14,8 +14,7 @@ from sqlalchemy.sql.visitors import replacement_traverse
 
 from muniment.repository.folding import fold
 from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty
-from muniment.repository.store.filters import conditions, listed, sql
-from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters import conditions, cursors, listed, sql
 from muniment.repository.store.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
 
@@ -60,7 +59,7 @@ class ListedRow(NamedTuple):
     """A row of a list with its place in the order. Its first columns are those that were selected."""
 
     row: sa.Row[*tuple[Any, ...]]
-    place: Place
+    place: cursors.Place
 
 
 def fetch(
@@ -68,7 +67,7 @@ def fetch(
     members: sa.Select[Any],
     properties: PropertiesOf,
     own_order: Order,
-    stretch: Stretch,
+    stretch: cursors.Stretch,
     selection: Selection = EVERYTHING,
     further: Branch | None = None,
 ) -> list[ListedRow]:
@@ -135,7 +134,7 @@ def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection)
         else listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
         for name, value in member.items()
     }
-    one, nowhere = sa.literal(1, sa.Integer()), Stretch(None, 0, 1)
+    one, nowhere = sa.literal(1, sa.Integer()), cursors.Stretch(None, 0, 1)
     return bool(fetch(cx, sa.select(one), listed.among(properties), Order((OrderKey(one),)), nowhere, selection))
 
 
@@ -227,7 +226,7 @@ def _read(
     return _with_places(cx.execute(query), order)
 
 
-def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
+def _conditions_behind(order: Order, place: cursors.Place) -> list[sa.ColumnElement[bool]]:
     """Make the conditions for the members after a place. No member meets two of them.
 
     The first condition is for the members nearest to the place.

@@ -14,8 +14,7 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant, read_timestamp
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction.queue import Job
-from muniment.repository.store.objects.properties import stored_values
-from muniment.repository.store.objects.properties.properties import milliseconds
+from muniment.repository.store.objects.properties import properties, stored_values
 from muniment.repository.store.objects.table import StoredObject, fold_texts, objects, read_row
 
 _EARLIEST = read_timestamp("1900-01-01")
@@ -51,13 +50,13 @@ def keep(cx: Connection, job: Job, found: Mapping[str, Sequence[str]], now: Inst
 
 def _was_dated_by_nobody(stored: StoredObject, job: Job) -> bool:
     # A content may come with its object or later; then other changes, or other readings, may have followed.
-    return stored.content_date in {milliseconds(each) for each in (stored.created, stored.modified, job.due)}
+    return stored.content_date in {properties.milliseconds(each) for each in (stored.created, stored.modified, job.due)}
 
 
 def _date(dates: Sequence[str], now: Instant) -> Instant | None:
     """Return the first of these dates that can be read and believed."""
     for text in dates:
         with contextlib.suppress(ValueError):
-            if _EARLIEST <= (date := milliseconds(read_timestamp(text))) <= now:
+            if _EARLIEST <= (date := properties.milliseconds(read_timestamp(text))) <= now:
                 return date
     return None

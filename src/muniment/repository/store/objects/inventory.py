@@ -12,10 +12,8 @@ from muniment.database.connections import PreparedStatement
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.objects import wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
-from muniment.repository.store.objects.contents.usage import Amount
 from muniment.repository.store.objects.listing import object_ids
 from muniment.repository.store.objects.properties import properties, version
-from muniment.repository.store.objects.properties.properties import Value
 from muniment.repository.store.objects.table import ObjectSummary, StoredObject, objects, read_row
 from muniment.repository.store.objects.types.object_types import Catalogue
 
@@ -83,14 +81,14 @@ def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = Fals
 
 def values(
     stored: StoredObject, catalogue: Catalogue, acl_name: str, lacking: Container[str] = ()
-) -> dict[str, list[Value]]:
+) -> dict[str, list[properties.Value]]:
     """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
 
     The argument ``acl_name`` is the value of the property of that name; if the argument is empty, the property has no
     value. Dates are cut to milliseconds. Properties without a value are left out, and so are ``r_index_status``, which
     ``extraction/queue`` knows, and those of ``object_types.SHOWN_ONLY``.
     """
-    every_value: dict[str, list[Value]] = {
+    every_value: dict[str, list[properties.Value]] = {
         **stored.properties,
         "object_name": [stored.name],
         "owner_name": [stored.owner],
@@ -112,7 +110,7 @@ def values(
     return {name: every_value[name] for name in names if every_value.get(name) and name not in lacking}
 
 
-def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
+def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
     """Count each owner's objects and their bytes, by the owner's key. Objects in the wastebasket are counted, too.
 
     The function reads all objects. The counts in ``usage`` must equal these.
@@ -122,10 +120,10 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
     sums, further = further_contents.sums(), dict[str, int]()
     joined = sa.select(objects.c.owner_key, sa.func.sum(sums.c.bytes)).where(sums.c.object_id == objects.c.id)
     further.update((key, int(size)) for key, size in cx.execute(joined.group_by(objects.c.owner_key)))
-    amounts = {owner_key: Amount(count, int(size) + further.get(owner_key, 0)) for owner_key, count, size in rows}
+    amounts = {owner_key: usage.Amount(count, int(size) + further.get(owner_key, 0)) for owner_key, count, size in rows}
     for owner_key, amount in wastebasket.amounts_by_owner(cx).items():
         present = amounts.get(owner_key, usage.NOTHING)
-        amounts[owner_key] = Amount(present.objects + amount.objects, present.bytes + amount.bytes)
+        amounts[owner_key] = usage.Amount(present.objects + amount.objects, present.bytes + amount.bytes)
     return amounts
 
 

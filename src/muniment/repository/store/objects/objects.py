@@ -25,13 +25,10 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Kind
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import inventory, version_tree, wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
-from muniment.repository.store.objects.contents.further_contents import ObjectContent
-from muniment.repository.store.objects.contents.usage import Amount, StorageQuota
 from muniment.repository.store.objects.folders import filing, paths, unique_names
 from muniment.repository.store.objects.listing import object_acls, object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
@@ -57,7 +54,7 @@ _LOOK_UPS = [
 whether the row is locked."""
 
 _AT_A_TIME = 500
-_KINDS: Mapping[str, Kind] = {"owner": "owner", "acl_id": "acl"}
+_KINDS: Mapping[str, changes.Kind] = {"owner": "owner", "acl_id": "acl"}
 """The kind of change that is noted when one of these columns gets a new value."""
 
 NOT_EMPTY = "The folder is not empty."
@@ -78,7 +75,7 @@ def keep_new(
     drafts: Sequence[StoredObject],
     texts: Sequence[queue.ExtractedText | None],
     now: Instant,
-    quota: StorageQuota | None = None,
+    quota: usage.StorageQuota | None = None,
     *,
     shared: Collection[str] = (),
 ) -> list[StoredObject]:
@@ -200,7 +197,7 @@ def change(
     if not new or new.keys() - {"acl_name", "owner_name"}:
         require(permission, Permission.WRITE, "change this object")
         refuse_others(stored, principals)
-    kinds: list[Kind] = [] if new.keys() == {"acl_name"} else ["properties"]
+    kinds: list[changes.Kind] = [] if new.keys() == {"acl_name"} else ["properties"]
     columns = columns_of(cx, view, new, now)
     kinds += [kind for name, kind in _KINDS.items() if name in columns]
     new_name = str(columns.get("name", stored.name))
@@ -273,7 +270,7 @@ def replace_content(
     expected: int | None = None,
     content_date: Instant | None = None,
     text: queue.ExtractedText | None = None,
-    quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
+    quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
     """Replace the main content of an object, and return the object.
 
@@ -295,7 +292,7 @@ def replace_content(
     columns = {**content_columns(kept), "media_type": media_type, "content_date": dated}
     new_version = update(cx, stored, principals, ["content"], now, **columns)
     queue.enqueue(cx, repository.id, _file(new_version, kept, text), now)
-    growth = Amount(0, content.size - sum(each.size for each in former))
+    growth = usage.Amount(0, content.size - sum(each.size for each in former))
     usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
     return msgspec.structs.replace(new_version, freed=freed)
 
@@ -365,7 +362,7 @@ def remove(
     contents. With ``keep_days``, the objects stay in the wastebasket for so many days, and nothing is freed. Raises
     InUse for a folder in which other objects lie."""
     ids = [each.id for each in stored_objects]
-    further: dict[str, list[ObjectContent]] = {}
+    further: dict[str, list[further_contents.ObjectContent]] = {}
     filing.drop(cx, stored_objects)
     try:
         for begin in range(0, len(ids), _AT_A_TIME):
@@ -445,12 +442,12 @@ def next_seqs(cx: Connection, count: int) -> Sequence[int]:
     return range(last + 1, last + 1 + count)
 
 
-def amounts(stored_objects: Sequence[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, Amount]:
+def amounts(stored_objects: Sequence[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, usage.Amount]:
     """Return, by owner's key, how many of these objects each owner has, and how many bytes their contents have.
 
     ``further_bytes`` are the bytes of each object's further contents, by object id.
     """
-    by_owner: dict[str, Amount] = {}
+    by_owner: dict[str, usage.Amount] = {}
     for stored in stored_objects:
         amount = by_owner.get(stored.owner_key, usage.NOTHING)
         size = (stored.content.size if stored.content else 0) + further_bytes.get(stored.id, 0)
@@ -463,7 +460,12 @@ def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedTex
 
 
 def update(
-    cx: Connection, stored: StoredObject, principals: Principals, kinds: Sequence[Kind], now: Instant, **columns: object
+    cx: Connection,
+    stored: StoredObject,
+    principals: Principals,
+    kinds: Sequence[changes.Kind],
+    now: Instant,
+    **columns: object,
 ) -> StoredObject:
     """Change columns of an object whose row is locked, note the kinds of change, and return the object. It gets a new
     revision. Raises VersionConflict if something that the object refers to is gone."""
@@ -477,7 +479,7 @@ def update(
     return _note(cx, read_row(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
 
 
-def _note(cx: Connection, stored: StoredObject, kinds: Sequence[Kind], now: Instant) -> StoredObject:
+def _note(cx: Connection, stored: StoredObject, kinds: Sequence[changes.Kind], now: Instant) -> StoredObject:
     positions = [changes.note(cx, stored.repository_id, stored.id, kind, now) for kind in kinds]
     return msgspec.structs.replace(stored, position=positions[-1])
 

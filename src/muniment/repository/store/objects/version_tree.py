@@ -16,7 +16,6 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.repository.store import named_locks
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Kind
 from muniment.repository.store.objects.folders import filing
 from muniment.repository.store.objects.properties import version
 from muniment.repository.store.objects.properties.version import CURRENT, Version
@@ -62,7 +61,7 @@ def current_id(cx: Connection, stored: StoredObject) -> str:
 
 
 def put(
-    cx: Connection, stored: StoredObject, new: Version, now: Instant, kind: Kind = "version", **columns: object
+    cx: Connection, stored: StoredObject, new: Version, now: Instant, kind: changes.Kind = "version", **columns: object
 ) -> StoredObject:
     """Set an object's version to ``new``, note the change, and return the object. The object's row must be locked.
 

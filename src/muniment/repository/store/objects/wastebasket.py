@@ -15,13 +15,8 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.content.contract import StoredContent
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
-from muniment.repository.store.objects.contents.further_contents import ObjectContent
-from muniment.repository.store.objects.contents.usage import Amount
 from muniment.repository.store.objects.table import StoredObject, content_columns, discarded_contents, wastebasket
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
@@ -31,10 +26,10 @@ DAY = 86_400_000_000
 """Microseconds of a day."""
 
 _AT_A_TIME = 500
-_BY_DELETION = Order(
+_BY_DELETION = pages.Order(
     (
-        OrderKey(wastebasket.c.deleted, descending=True, kind="date"),
-        OrderKey(wastebasket.c.seq, descending=True, kind="integer"),
+        pages.OrderKey(wastebasket.c.deleted, descending=True, kind="date"),
+        pages.OrderKey(wastebasket.c.seq, descending=True, kind="integer"),
     )
 )
 _decoder = msgspec.json.Decoder(StoredObject)
@@ -58,13 +53,13 @@ class ListedDiscard(NamedTuple):
     """A deleted object of a list, with its place in the order."""
 
     discard: Discard
-    place: Place
+    place: cursors.Place
 
 
 def keep(
     cx: Connection,
     stored_objects: Sequence[StoredObject],
-    further: Mapping[str, Sequence[ObjectContent]],
+    further: Mapping[str, Sequence[further_contents.ObjectContent]],
     by: Principals,
     now: Instant,
     days: int,
@@ -106,8 +101,8 @@ def page(
     repository: Repository,
     principals: Principals,
     now: Instant,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedDiscard]:
     """List deleted objects that the caller owns, and those that they deleted and may browse.
 
@@ -120,7 +115,11 @@ def page(
 
 
 def count(
-    cx: Connection, repository: Repository, principals: Principals, now: Instant, selection: Selection = EVERYTHING
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    now: Instant,
+    selection: tree.Selection = tree.EVERYTHING,
 ) -> int:
     """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _members(repository, principals, now), _property, selection)
@@ -157,12 +156,12 @@ def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
     return below
 
 
-def take_out(cx: Connection, ids: Sequence[str]) -> list[ObjectContent]:
+def take_out(cx: Connection, ids: Sequence[str]) -> list[further_contents.ObjectContent]:
     """Take objects out of the wastebasket, and return their further contents.
 
     The uses of their contents and their owners' counts stay as they are.
     """
-    contents: list[ObjectContent] = []
+    contents: list[further_contents.ObjectContent] = []
     for begin in range(0, len(ids), _AT_A_TIME):
         portion = ids[begin : begin + _AT_A_TIME]
         gone = discarded_contents.delete().where(discarded_contents.c.object_id.in_(portion))
@@ -182,7 +181,7 @@ def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[st
     sizes: dict[str, int] = {}
     for each in further:
         sizes[each.object_id] = sizes.get(each.object_id, 0) + each.content.size
-    amounts: dict[str, Amount] = {}
+    amounts: dict[str, usage.Amount] = {}
     for one in stored_objects:
         size = (one.content.size if one.content else 0) + sizes.get(one.id, 0)
         amounts[one.owner_key] = amounts.get(one.owner_key, usage.NOTHING).with_one(size)
@@ -216,10 +215,13 @@ def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tupl
     return _remove(cx, sa.select(wastebasket).where(wastebasket.c.repository_id == repository_id).limit(limit))
 
 
-def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
+def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
     """Count each owner's objects in the wastebasket and the bytes of their contents, by owner's key."""
     query = sa.select(wastebasket.c.owner_key, sa.func.count(), sa.func.sum(wastebasket.c.bytes))
-    return {key: Amount(number, int(size)) for key, number, size in cx.execute(query.group_by(wastebasket.c.owner_key))}
+    return {
+        key: usage.Amount(number, int(size))
+        for key, number, size in cx.execute(query.group_by(wastebasket.c.owner_key))
+    }
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str) -> int:
@@ -228,7 +230,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     number, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(wastebasket.c.bytes)).where(where)).one()
     if number:
         cx.execute(wastebasket.update().where(where).values(owner=owner, owner_key=owner_key))
-        amount = Amount(number, int(size))
+        amount = usage.Amount(number, int(size))
         usage.count(cx, {key: -amount, owner_key: amount}, None)
     return int(number)
 

@@ -7,29 +7,30 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.ground.naming import fold_name
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.permissions import acl_entries, acl_look_up
 from muniment.repository.store.permissions import acls as acls_room
 from muniment.repository.store.permissions.acls import AclSummary
 from muniment.repository.store.permissions.principals import OWNER, Permission, Principals
 from muniment.repository.store.permissions.table import acls
 
-_BY_NAME = Order((OrderKey(acls.c.name), OrderKey(acls.c.shown_id)), indexed=True)
+_BY_NAME = pages.Order((pages.OrderKey(acls.c.name), pages.OrderKey(acls.c.shown_id)), indexed=True)
 
 
 class ListedAcl(NamedTuple):
     """An ACL of a list, with its place in the order, and whether the caller may see all its entries."""
 
     acl: AclSummary
-    place: Place
+    place: cursors.Place
     owned: bool
 
 
 def page(
-    cx: Connection, repository_id: int, principals: Principals, stretch: Stretch, selection: Selection = EVERYTHING
+    cx: Connection,
+    repository_id: int,
+    principals: Principals,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedAcl]:
     """List the ACLs that the caller may see and the selection wants.
 
@@ -47,7 +48,9 @@ def page(
     ]
 
 
-def count(cx: Connection, repository_id: int, principals: Principals, selection: Selection = EVERYTHING) -> int:
+def count(
+    cx: Connection, repository_id: int, principals: Principals, selection: tree.Selection = tree.EVERYTHING
+) -> int:
     """Count all ACLs that ``page`` lists. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _members(repository_id, principals), _property, selection)
 

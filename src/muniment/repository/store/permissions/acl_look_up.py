@@ -15,7 +15,6 @@ from muniment.ground.caches import Memory
 from muniment.ground.naming import fold_name
 from muniment.repository import version_stamps
 from muniment.repository.store.permissions import acl_entries, acl_names
-from muniment.repository.store.permissions.acl_names import AclName
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.permissions.table import acls
 
@@ -124,7 +123,7 @@ def rows_named(cx: Connection, repository_id: int, texts: Collection[str], princ
     return row_by_text
 
 
-def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
+def _choose(rows: Sequence[_R], name: acl_names.AclName, own_key: str) -> _R | None:
     """Choose the ACL that a name means for a caller, among ``rows`` of ACLs that this caller may see."""
     if name.shown_id:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
@@ -136,7 +135,9 @@ def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
     return own_row or next((row for row in same_name if row.common), None)
 
 
-def _candidates(repository_id: int, names: Collection[AclName], own_key: str, principals: Principals) -> sa.Select[Any]:
+def _candidates(
+    repository_id: int, names: Collection[acl_names.AclName], own_key: str, principals: Principals
+) -> sa.Select[Any]:
     ids = [name.shown_id for name in names if name.shown_id]
     bare = [name.name for name in names if name.name and not name.owner]
     in_repository = acls.c.repository_id == repository_id

@@ -9,9 +9,7 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository import keys
-from muniment.repository.store.permissions import acl_entries
-from muniment.repository.store.permissions.acl_look_up import UNNAMED, Row
-from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions import acl_entries, acl_look_up, principals
 from muniment.repository.store.permissions.table import acls
 
 _AT_A_TIME = 500
@@ -22,11 +20,11 @@ def insert(
     repository_id: int,
     name: str,
     owner: tuple[str, str],
-    entries: Mapping[str, Permission],
+    entries: Mapping[str, principals.Permission],
     now: Instant,
     *,
     common: bool,
-) -> Row | None:
+) -> acl_look_up.Row | None:
     """Store a new ACL without its entries. Return None if the name is taken.
 
     The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has
@@ -88,7 +86,7 @@ def put_back(
     return key
 
 
-def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[Row]:
+def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[acl_look_up.Row]:
     """Return at most ``limit`` ACLs of a repository, unnamed ones included: those after ``after_key``, oldest first."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
@@ -109,7 +107,7 @@ def keys_of(cx: Connection, repository_id: int, public_ids: Collection[str]) -> 
 
 def has_own(cx: Connection, repository_id: int) -> bool:
     """Return whether a repository has ACLs that users made, beside the built-in and the unnamed ones."""
-    owned = acls.c.owner_key.not_in(("", UNNAMED))
+    owned = acls.c.owner_key.not_in(("", acl_look_up.UNNAMED))
     return (
         cx.execute(sa.select(acls.c.id).where(acls.c.repository_id == repository_id, owned).limit(1)).first()
         is not None

@@ -22,7 +22,6 @@ from muniment.ground.naming import fold_name
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
 from muniment.repository.store import named_locks
 from muniment.repository.store.permissions import acl_entries, acl_look_up, acl_names, acl_rows, unnamed_acls
-from muniment.repository.store.permissions.acl_look_up import UNNAMED, Row
 from muniment.repository.store.permissions.acl_names import AclQuota
 from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.store.permissions.table import acls
@@ -191,7 +190,7 @@ def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
     ``acl_ids`` are at most the ACLs of one page or batch.
     """
     rows = cx.execute(sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(set(acl_ids))))
-    return {acl_id: "" if owner_key == UNNAMED else name for acl_id, name, owner_key in rows}
+    return {acl_id: "" if owner_key == acl_look_up.UNNAMED else name for acl_id, name, owner_key in rows}
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
@@ -283,12 +282,12 @@ def owns(owner_key: str, principals: Principals) -> bool:
     return principals.administrator or principals.is_(owner_key)
 
 
-def _acl(row: Row, entries: Mapping[str, Permission]) -> Acl:
+def _acl(row: acl_look_up.Row, entries: Mapping[str, Permission]) -> Acl:
     about = row.id, row.repository_id, row.shown_id, row.name, row.owner, row.owner_key, row.created, row.modified
     return Acl(*about, entries)
 
 
-def summary(row: Row, entries: int) -> AclSummary:
+def summary(row: acl_look_up.Row, entries: int) -> AclSummary:
     """Turn a row with all columns into the ACL that a list shows."""
     return AclSummary(row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified)
 

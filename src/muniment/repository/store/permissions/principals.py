@@ -13,7 +13,6 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.bearers import Identify, KeyMemory
 
 OWNER = "owner"
 WORLD = "world"
@@ -44,7 +43,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
     administrator: bool = False
     identities: Mapping[str, str] = {}
     keys: Mapping[str, str] = {}
-    identify: Identify = bearers.nobody
+    identify: bearers.Identify = bearers.nobody
 
     @cached_property
     def key(self) -> str:
@@ -80,13 +79,13 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
             vars(self)["_keyed"] = keyed
         return keyed
 
-    def bound(self, memory: KeyMemory) -> "Principals | None":
+    def bound(self, memory: bearers.KeyMemory) -> "Principals | None":
         """Return the caller with the keys of their identities.
 
         Returns None if an identity was not sent, or if the memory lacks its key. A binding never changes, so the result
         is remembered for this memory.
         """
-        remembered: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
+        remembered: tuple[bearers.KeyMemory, Principals] | None = vars(self).get("_bound")
         if remembered is not None and remembered[0] is memory:
             return remembered[1]
         keys = memory.of(self.names)

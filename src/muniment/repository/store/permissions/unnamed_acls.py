@@ -18,16 +18,15 @@ from sqlalchemy.exc import IntegrityError
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import VersionConflict
 from muniment.repository.store import repositories
-from muniment.repository.store.permissions import acl_entries, acl_rows
+from muniment.repository.store.permissions import acl_entries, acl_rows, principals
 from muniment.repository.store.permissions.acl_look_up import UNNAMED
-from muniment.repository.store.permissions.principals import Permission
 from muniment.repository.store.permissions.table import acls
 
 _AT_A_TIME = 500
 _CHANGED = "changed "
 
 
-def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permission], now: Instant) -> int:
+def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, principals.Permission], now: Instant) -> int:
     """Return the id of the unnamed ACL with these entries, which ``acl_entries.check`` has returned.
 
     Until the commit nobody removes the ACL. Raises VersionConflict if it was removed while this function ran.
@@ -87,6 +86,6 @@ def name_apart(shown_id: str) -> str:
     return _CHANGED + shown_id
 
 
-def name_of(entries: Mapping[str, Permission]) -> str:
+def name_of(entries: Mapping[str, principals.Permission]) -> str:
     """Return the text that stands for a set of entries. Equal sets have the same text."""
     return hashlib.sha256(msgspec.json.encode(sorted((key, int(level)) for key, level in entries.items()))).hexdigest()

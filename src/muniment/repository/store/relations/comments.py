@@ -19,10 +19,7 @@ from muniment.database.connections import BigId, repository_tables
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import NotPermitted, UnknownComment, VersionConflict, WrongValue
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.listing import reach
 from muniment.repository.store.permissions.principals import Permission, Principals
@@ -79,7 +76,7 @@ class ListedComment(NamedTuple):
     """A comment of a list, with its place in the order."""
 
     comment: Comment
-    place: Place
+    place: cursors.Place
 
 
 def add(
@@ -184,8 +181,8 @@ def page(
     cx: Connection,
     object_id: str,
     replies_to: str | None,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedComment]:
     """List the replies to the comment ``replies_to``, or, without one, the comments on the object that are no replies.
 
@@ -196,7 +193,7 @@ def page(
     return [ListedComment(_read(row), place) for row, place in rows]
 
 
-def count(cx: Connection, object_id: str, replies_to: str | None, selection: Selection = EVERYTHING) -> int:
+def count(cx: Connection, object_id: str, replies_to: str | None, selection: tree.Selection = tree.EVERYTHING) -> int:
     """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _members(object_id, replies_to), _property, selection)
 
@@ -270,7 +267,7 @@ def _read(row: Any) -> Comment:
 
 
 _COLUMNS = tuple(comments.c[name] for name in Comment.__struct_fields__)
-_OLDEST_FIRST = Order((OrderKey(comments.c.seq, kind="integer"),))
+_OLDEST_FIRST = pages.Order((pages.OrderKey(comments.c.seq, kind="integer"),))
 
 _property = listed.among(
     {

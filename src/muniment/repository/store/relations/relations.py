@@ -18,11 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from muniment.database.connections import BigId, repository_tables
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import PropertiesOf
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.listing import reach
 from muniment.repository.store.permissions.principals import Permission, Principals
@@ -82,7 +78,7 @@ class ListedRelation(NamedTuple):
     """A relation of a list, with its place in the order."""
 
     relation: Relation
-    place: Place
+    place: cursors.Place
 
 
 def add(
@@ -133,8 +129,8 @@ def page(
     repository: Repository,
     principals: Principals,
     which: RelationFilter,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
 ) -> list[ListedRelation]:
@@ -153,7 +149,7 @@ def count(
     repository: Repository,
     principals: Principals,
     which: RelationFilter,
-    selection: Selection = EVERYTHING,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
 ) -> int:
@@ -223,10 +219,10 @@ def _read(row: Any) -> Relation:
 
 
 _COLUMNS = tuple(relations.c[name] for name in Relation.__struct_fields__)
-_OLDEST_FIRST = Order((OrderKey(relations.c.seq, kind="integer"),))
+_OLDEST_FIRST = pages.Order((pages.OrderKey(relations.c.seq, kind="integer"),))
 
 
-def _properties(type_prefix: str) -> PropertiesOf:
+def _properties(type_prefix: str) -> listed.PropertiesOf:
     shown_name = sa.case(
         (relations.c.name.in_(relation_types.BUILT_IN), sa.literal(type_prefix, sa.String()) + relations.c.name),
         else_=relations.c.name,

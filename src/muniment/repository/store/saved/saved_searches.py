@@ -24,11 +24,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.store import named_locks
-from muniment.repository.store.filters import listed, pages
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import PropertiesOf
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.saved import stored_results
 from muniment.repository.store.saved.table import saved_searches
@@ -114,7 +110,7 @@ class ListedSearch(NamedTuple):
     """A saved search of a list, with its place in the order."""
 
     search: SearchSummary
-    place: Place
+    place: cursors.Place
 
 
 def add(
@@ -239,19 +235,19 @@ def page(
     repository_id: int,
     kind: Kind,
     principals: Principals,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedSearch]:
     """List the saved searches or templates that the caller may see and that meet the selection.
 
     Unless the selection sorts the list, those that the caller owns come first, and then those of other owners. Each of
     the two parts begins with the newest. Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
     """
-    own_first = Order(
+    own_first = pages.Order(
         (
-            OrderKey(sa.case((saved_searches.c.owner_key == principals.key, 0), else_=1), kind="integer"),
-            OrderKey(saved_searches.c.created, descending=True, kind="date"),
-            OrderKey(saved_searches.c.id),
+            pages.OrderKey(sa.case((saved_searches.c.owner_key == principals.key, 0), else_=1), kind="integer"),
+            pages.OrderKey(saved_searches.c.created, descending=True, kind="date"),
+            pages.OrderKey(saved_searches.c.id),
         )
     )
     rows = pages.fetch(cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection)
@@ -259,7 +255,7 @@ def page(
 
 
 def count(
-    cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: Selection = EVERYTHING
+    cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
     """Count what all pages of ``page`` list together. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
@@ -453,5 +449,5 @@ _DESCRIPTION = {"search": "title", "template": "subject"}
 """The property that holds the description of a saved search, and of a template."""
 
 
-def _property_of(kind: Kind) -> PropertiesOf:
+def _property_of(kind: Kind) -> listed.PropertiesOf:
     return listed.among({**_PROPERTIES, _DESCRIPTION[kind]: listed.exact(saved_searches.c.description)})

@@ -9,9 +9,8 @@ from email.message import EmailMessage, Message
 from email.utils import getaddresses, parsedate_to_datetime
 
 from muniment.repository.store.extraction.findings import Extracted, Unreadable, about
-from muniment.repository.store.extraction.readers import markup
+from muniment.repository.store.extraction.readers import inner_files, markup
 from muniment.repository.store.extraction.readers.characters import Decoded, decode
-from muniment.repository.store.extraction.readers.inner_files import InnerFiles
 
 _UNENDED = "The file is truncated or damaged: its end is missing. The text is what could be read of it."
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
@@ -27,7 +26,7 @@ _REPORTS = {"message/delivery-status", "message/disposition-notification"}
 _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 
 
-def mail_text(content: bytes, inner: InnerFiles) -> Extracted:
+def mail_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
     """Read the text of one mail. Raises Unreadable."""
     content = _LENGTH_LINE.sub(b"", content, count=1)
     message = email.message_from_bytes(content, policy=email.policy.default)
@@ -42,7 +41,7 @@ def mail_text(content: bytes, inner: InnerFiles) -> Extracted:
     return Extracted("\n".join(parts.pieces), " ".join([*notes, *dict.fromkeys(parts.notes)]), said)
 
 
-def mails_text(content: bytes, inner: InnerFiles) -> Extracted:
+def mails_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
     """Read the text of many mails in the mbox format."""
     parts = _Parts(inner)
     starts = [*_SEPARATOR.finditer(content)]
@@ -57,7 +56,7 @@ def mails_text(content: bytes, inner: InnerFiles) -> Extracted:
 class _Parts:
     """The text of mails, part by part."""
 
-    def __init__(self, inner: InnerFiles) -> None:
+    def __init__(self, inner: inner_files.InnerFiles) -> None:
         self.pieces: list[str] = []
         self.notes: list[str] = []
         self._inner = inner

@@ -14,10 +14,17 @@ from cryptography.hazmat.backends import default_backend
 
 from muniment.repository.store.extraction import formats
 from muniment.repository.store.extraction.findings import Extracted, Limits, Unreadable
-from muniment.repository.store.extraction.formats import Format
-from muniment.repository.store.extraction.readers import archives, json_text, mail, markup, pdf, plain, rich_text
-from muniment.repository.store.extraction.readers.characters import decode
-from muniment.repository.store.extraction.readers.inner_files import InnerFiles
+from muniment.repository.store.extraction.readers import (
+    archives,
+    characters,
+    inner_files,
+    json_text,
+    mail,
+    markup,
+    pdf,
+    plain,
+    rich_text,
+)
 from muniment.repository.store.extraction.readers.office import locked, office, packed
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
@@ -28,14 +35,14 @@ _UNENDED = "The file is truncated or damaged: its end is missing."
 
 def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
     """Read the text of a file. Raises Unreadable, Unsupported; a library may raise anything for a malformed file."""
-    inner = InnerFiles(limits, read_within)
+    inner = inner_files.InnerFiles(limits, read_within)
     result = read_within(file, name, media_type, inner)
     cut = plain.cut(result.text, f"{result.note} {inner.note}".strip(), limits.characters)
     is_full = len(cut.text) == limits.characters
     return Extracted(cut.text, cut.note, result.properties, result.scanned, () if is_full else tuple(inner.kept))
 
 
-def read_within(file: BinaryIO, name: str, media_type: str, inner: InnerFiles) -> Extracted:
+def read_within(file: BinaryIO, name: str, media_type: str, inner: inner_files.InnerFiles) -> Extracted:
     """Read the text of a file, which may lie within another. Raises as ``read`` does."""
     head = file.read(formats.HEAD)
     if not head:
@@ -44,8 +51,8 @@ def read_within(file: BinaryIO, name: str, media_type: str, inner: InnerFiles) -
     limits = inner.limits
     charset = _CHARSET.search(media_type)
     charset_name = charset[1] if charset else ""
-    readers: dict[Format, Callable[[], Extracted]] = {
-        "text": lambda: Extracted(*decode(_beginning(file, limits), charset_name)),
+    readers: dict[formats.Format, Callable[[], Extracted]] = {
+        "text": lambda: Extracted(*characters.decode(_beginning(file, limits), charset_name)),
         "json": lambda: json_text.read(_beginning(file, limits), charset_name),
         "html": lambda: markup.html_text(_content(file, limits), charset_name),
         "xml": lambda: markup.xml_text(_content(file, limits), charset_name),
@@ -70,7 +77,7 @@ def _beginning(file: BinaryIO, limits: Limits) -> bytes:
 
 
 def _unpacked(
-    file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], name: str, media_type: str, inner: InnerFiles
+    file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], name: str, media_type: str, inner: inner_files.InnerFiles
 ) -> Extracted:
     with inner.deeper():
         content = io.BytesIO(packed.inflate(file, format_, inner.limits))
@@ -106,5 +113,5 @@ def warm_up() -> None:
     ).as_string()
     html.unescape("&amp;")
     default_backend()
-    decode("Привет, мир".encode("koi8-r"))
+    characters.decode("Привет, мир".encode("koi8-r"))
     lxml.etree.tostring(lxml.etree.fromstring("<a/>"))

@@ -15,10 +15,8 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects import objects, table
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
-from muniment.repository.store.objects.contents.further_contents import ObjectContent
 from muniment.repository.store.objects.folders import filing
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.objects.table import StoredObject
 
 _objects = table.objects
 
@@ -26,8 +24,8 @@ _objects = table.objects
 class Arrival(msgspec.Struct, frozen=True):
     """An object to be stored, which has no counter yet. ``further`` are its contents beside the main one."""
 
-    stored: StoredObject
-    further: tuple[ObjectContent, ...] = ()
+    stored: table.StoredObject
+    further: tuple[further_contents.ObjectContent, ...] = ()
 
 
 def keep(
@@ -63,7 +61,7 @@ def keep(
     return kept
 
 
-def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
+def link(cx: Connection, stored: table.StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
     """Put an object that ``keep`` has just stored into exactly these folders, and note the change.
 
     The object's modification date and revision stay as they are. Raises IntegrityError if a folder is missing.

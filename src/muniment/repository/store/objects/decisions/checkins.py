@@ -13,21 +13,16 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import NotCheckedOut, QuotaExceeded, Superseded, VersionConflict
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.extraction.queue import ExtractedText
 from muniment.repository.store.objects import inventory, objects, version_tree
-from muniment.repository.store.objects.contents import further_contents
-from muniment.repository.store.objects.contents.further_contents import ContentPlace
-from muniment.repository.store.objects.contents.usage import StorageQuota
+from muniment.repository.store.objects.contents import further_contents, usage
 from muniment.repository.store.objects.decisions import checkouts, contents
 from muniment.repository.store.objects.folders import unique_names
 from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties import stored_values, version
 from muniment.repository.store.objects.properties.properties import Given, milliseconds
-from muniment.repository.store.objects.properties.version import CURRENT, Lock, Policy, Version
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types import writable
-from muniment.repository.store.objects.version_tree import Member
 from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 
@@ -46,11 +41,11 @@ class CheckIn(msgspec.Struct, frozen=True):
     new version checked out at once. ``expected`` is the revision that the caller has seen.
     """
 
-    policy: Policy
+    policy: version.Policy
     properties: Mapping[str, Given]
     content: StoredContent | None = None
-    further: Sequence[tuple[ContentPlace, str, StoredContent]] = ()
-    text: ExtractedText | None = None
+    further: Sequence[tuple[further_contents.ContentPlace, str, StoredContent]] = ()
+    text: queue.ExtractedText | None = None
     media_type: str = ""
     comment: str = ""
     labels: tuple[str, ...] = ()
@@ -82,7 +77,7 @@ def check_in(
     object_id: str,
     what: CheckIn,
     now: Instant,
-    quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
+    quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
     """Make the next version of an object that the caller has checked out, end that check-out, and return the version.
 
@@ -99,7 +94,9 @@ def check_in(
         further = [(each.place, each.media_type, each.content) for each in further_contents.of(cx, stored.id)]
     tree = _tree(cx, stored)
     number = version.next_number(stored.version.number, what.policy, {each.labels[0] for each in tree})
-    labels = _take_labels(cx, view, stored, tree, (*what.labels, CURRENT) if what.make_current else what.labels, now)
+    labels = _take_labels(
+        cx, view, stored, tree, (*what.labels, version.CURRENT) if what.make_current else what.labels, now
+    )
     draft = msgspec.structs.replace(
         stored,
         **_columns(cx, view, stored, what, now),
@@ -109,13 +106,13 @@ def check_in(
         modifier=principals.id,
         revision=1,
         content=content,
-        version=Version(
+        version=version.Version(
             chronicle_id=stored.chronicle_id,
             antecedent_id=stored.id,
             labels=(number, *labels),
-            former=CURRENT not in labels,
+            former=version.CURRENT not in labels,
             comment=what.comment,
-            lock=Lock(principals.id, principals.key, now) if what.retain_lock else None,
+            lock=version.Lock(principals.id, principals.key, now) if what.retain_lock else None,
         ),
     )
     antecedent = msgspec.structs.replace(
@@ -125,7 +122,7 @@ def check_in(
         lock=None,
     )
     version_tree.put(cx, stored, antecedent, now)
-    if CURRENT in labels and (draft.name != stored.name or stored.former):
+    if version.CURRENT in labels and (draft.name != stored.name or stored.former):
         unique_names.claim_again(cx, view, draft, draft.name)
     owner_quota = None if principals.administrator else quota
     shared = {content.key} if shares and content is not None else ()
@@ -145,11 +142,11 @@ def _serialize(cx: Connection, view: RepositoryView, object_id: str) -> None:
         version_tree.serialize(cx, seen.chronicle_id)
 
 
-def _tree(cx: Connection, stored: StoredObject) -> list[Member]:
+def _tree(cx: Connection, stored: StoredObject) -> list[version_tree.Member]:
     """Return all versions of an object's tree. Raises QuotaExceeded if it has ``MOST_VERSIONS`` already."""
     if stored.version.chronicle_id is None:
         alone = stored.version
-        return [Member(stored.id, stored.seq, stored.id, None, alone.labels, alone.former)]
+        return [version_tree.Member(stored.id, stored.seq, stored.id, None, alone.labels, alone.former)]
     tree = version_tree.members(cx, [stored.chronicle_id])
     if len(tree) >= MOST_VERSIONS:
         raise QuotaExceeded(f"An object has at most {MOST_VERSIONS} versions: delete some first.")
@@ -160,7 +157,7 @@ def _take_labels(
     cx: Connection,
     view: RepositoryView,
     stored: StoredObject,
-    tree: Sequence[Member],
+    tree: Sequence[version_tree.Member],
     labels: tuple[str, ...],
     now: Instant,
 ) -> tuple[str, ...]:

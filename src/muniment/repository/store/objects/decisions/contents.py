@@ -16,7 +16,6 @@ from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
 from muniment.repository.store.objects.contents.further_contents import MAIN, ContentPlace, ObjectContent
-from muniment.repository.store.objects.contents.usage import Amount, StorageQuota
 from muniment.repository.store.objects.table import StoredObject, content_columns
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -105,7 +104,7 @@ def put(
     overwrite: bool = True,
     expected: int | None = None,
     text: queue.ExtractedText | None = None,
-    quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
+    quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> ContentChange:
     """Give the object a content at a place. With ``overwrite``, it replaces a content that is there already.
 
@@ -131,7 +130,7 @@ def put(
         further_contents.add(cx, stored.id, [(place, media_type, kept)], now)
     else:
         further_contents.put(cx, present, media_type, kept, now)
-    growth = Amount(0, content.size - (present.content.size if present else 0))
+    growth = usage.Amount(0, content.size - (present.content.size if present else 0))
     usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
     new = objects.update(cx, stored, principals, ["properties"], now)
     added = ObjectContent(present.id if present else 0, stored.id, place, media_type, now, kept)
@@ -164,7 +163,7 @@ def remove(
         further_contents.take_out(cx, present)
         new = objects.update(cx, stored, principals, ["properties"], now)
     freed = stored_contents.release(cx, [present.content])
-    usage.count(cx, {stored.owner_key: Amount(0, -present.content.size)}, None)
+    usage.count(cx, {stored.owner_key: usage.Amount(0, -present.content.size)}, None)
     return msgspec.structs.replace(new, freed=freed)
 
 
@@ -173,7 +172,7 @@ def add_to_new(
     stored: StoredObject,
     some: Sequence[tuple[ContentPlace, str, StoredContent]],
     now: Instant,
-    quota: StorageQuota | None,
+    quota: usage.StorageQuota | None,
     *,
     shared: bool = False,
 ) -> list[StoredContent]:
@@ -194,7 +193,7 @@ def add_to_new(
         contents = stored_contents.keep(cx, contents)
     rows = [(place, media_type, kept) for (place, media_type, _), kept in zip(some, contents, strict=True)]
     further_contents.add(cx, stored.id, rows, now)
-    usage.count(cx, {stored.owner_key: Amount(0, sum(content.size for content in contents))}, quota)
+    usage.count(cx, {stored.owner_key: usage.Amount(0, sum(content.size for content in contents))}, quota)
     return contents
 
 

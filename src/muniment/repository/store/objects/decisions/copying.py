@@ -13,20 +13,15 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import NotPermitted, WrongValue
 from muniment.repository.store.objects import inventory, objects
-from muniment.repository.store.objects.contents import further_contents
-from muniment.repository.store.objects.contents.usage import StorageQuota
+from muniment.repository.store.objects.contents import further_contents, usage
 from muniment.repository.store.objects.decisions import creation
-from muniment.repository.store.objects.decisions.creation import NewObject
-from muniment.repository.store.objects.listing import object_ids
-from muniment.repository.store.objects.listing.lists import browsable
+from muniment.repository.store.objects.listing import lists, object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties import properties
-from muniment.repository.store.objects.properties.properties import Given
 from muniment.repository.store.objects.table import StoredObject, folder_links, read_row
 from muniment.repository.store.objects.table import objects as objects_table
 from muniment.repository.store.objects.types.object_types import Catalogue
-from muniment.repository.store.permissions import acl_entries
-from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions import acl_entries, principals
 
 _AT_A_TIME = 500
 
@@ -48,7 +43,7 @@ def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: i
         if len(members) > most or len(every) > most + 1:
             raise WrongValue(f"A folder is copied with at most {most} objects: copy folders further down.")
         rights = acl_entries.permissions(cx, {(each.acl_id, each.owner_key) for each in edge}, view.principals)
-        if min(rights.values(), default=Permission.READ) < Permission.READ:
+        if min(rights.values(), default=principals.Permission.READ) < principals.Permission.READ:
             raise NotPermitted(
                 "You may not copy this folder: it takes the permission Read on every object that you see in it."
             )
@@ -61,7 +56,7 @@ def copy(
     sources: Sequence[StoredObject],
     folder_id: str | None,
     now: Instant,
-    quota: StorageQuota,
+    quota: usage.StorageQuota,
 ) -> StoredObject:
     """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
@@ -77,7 +72,7 @@ def copy(
     level, left = [root], list(sources[1:])
     while level:
         new = [
-            NewObject(
+            creation.NewObject(
                 each.type,
                 _writable(each, view.catalogue),
                 folder_id if each is root else _places(each, parents, copies)[0],
@@ -111,7 +106,9 @@ def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], l
         )
         current = objects_table.c.former == sa.literal_column("0")
         for condition in (objects_table.c.folder_id.in_(portion), objects_table.c.id.in_(linked)):
-            query = sa.select(objects_table).where(condition, current, browsable(view)).order_by(objects_table.c.seq)
+            query = (
+                sa.select(objects_table).where(condition, current, lists.browsable(view)).order_by(objects_table.c.seq)
+            )
             children.update(
                 (row[1], read_row(row)) for row in cx.execute(query.limit(limit).with_for_update(of=objects_table))
             )
@@ -125,12 +122,12 @@ def _places(
     return [copies[folder_id].id for folder_id in parents[original.id] if folder_id in copies]
 
 
-def _writable(source: StoredObject, catalogue: Catalogue) -> dict[str, Given]:
+def _writable(source: StoredObject, catalogue: Catalogue) -> dict[str, properties.Given]:
     """Return the values of the properties that a caller may write, as callers send them.
 
     A property that has a default, but no value, is None. So the copy does not get the default.
     """
-    values_to_copy: dict[str, Given] = {each.name: None for each in catalogue.ruled(source.type)}
+    values_to_copy: dict[str, properties.Given] = {each.name: None for each in catalogue.ruled(source.type)}
     for name, values in inventory.values(source, catalogue, "").items():
         definition = catalogue.properties_of(source.type)[name]
         if definition.writable:

@@ -20,7 +20,6 @@ from muniment.repository.store.objects.properties.properties import Value, fit
 from muniment.repository.store.objects.properties.version import CURRENT, FIRST, Version, is_on_branch_of
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types.object_types import Catalogue
-from muniment.repository.store.objects.version_tree import Member
 from muniment.repository.store.permissions import acl_entries, acls
 from muniment.repository.store.permissions.principals import Permission, Principals
 
@@ -122,7 +121,7 @@ def _versions(cx: Connection, discards: Sequence[StoredObject], now: Instant) ->
             trees.setdefault(each.version.chronicle_id, []).append(each)
     for chronicle_id in sorted(trees):
         version_tree.serialize(cx, chronicle_id)
-    living: dict[str, list[Member]] = {}
+    living: dict[str, list[version_tree.Member]] = {}
     for member in version_tree.members(cx, trees) if trees else ():
         living.setdefault(member.chronicle_id, []).append(member)
     versions: dict[str, Version] = {}

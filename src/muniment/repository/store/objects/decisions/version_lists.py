@@ -7,18 +7,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.ground.naming import fold_name
-from muniment.repository.store.filters import pages
-from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.filters import cursors, pages, tree
 from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects import objects, version_tree
 from muniment.repository.store.objects.listing import lists
-from muniment.repository.store.objects.listing.lists import ListedObject
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.table import objects as table
-from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions import bearers, principals
 
 _NEWEST_FIRST = Order((OrderKey(table.c.seq, descending=True),), indexed=True)
 _BY_HOLDER = Order((OrderKey(table.c.lock_owner_key), OrderKey(table.c.seq)), indexed=True)
@@ -76,11 +72,11 @@ class Checkouts(NamedTuple):
 def page(
     cx: Connection,
     listed: History | Checkouts,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
-) -> list[ListedObject]:
+) -> list[lists.ListedObject]:
     """List the members that the caller may browse and the selection wants.
 
     They come in the order of the selection's sort or, if it has none, in the order of the list. The shown names of
@@ -91,13 +87,13 @@ def page(
 
 
 def count(
-    cx: Connection, listed: History | Checkouts, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+    cx: Connection, listed: History | Checkouts, selection: tree.Selection = tree.EVERYTHING, *, type_prefix: str = ""
 ) -> int:
     """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, listed.members(cx), lists.properties_of(cx, listed.view, type_prefix), selection)
 
 
-def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[StoredObject, Permission]:
+def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[StoredObject, principals.Permission]:
     """Return the current version of an object's tree and the caller's permission on it. Raises UnknownObject."""
     stored, permission = objects.read(cx, view.repository, object_id, view.principals)
     if not stored.version.former:

@@ -9,8 +9,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, NotPermitted
-from muniment.repository.store.objects import inventory, objects, version_tree
-from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects import inventory, objects, table, version_tree
 from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
@@ -31,7 +30,7 @@ def delete(
     expected: int | None = None,
     kind: str = "object",
     keep_days: int = 0,
-) -> list[StoredObject]:
+) -> list[table.StoredObject]:
     """Delete versions of an object's tree, and return them.
 
     After the commit, the calling code removes their ``freed`` contents. With ``keep_days``, the versions stay in the

@@ -15,10 +15,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.naming import compositions, is_storable
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.filters import pages
-from muniment.repository.store.filters.cursors import Stretch
-from muniment.repository.store.filters.pages import Branch, Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, pages, tree
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.lists import ListedObject, browsable, properties_of, with_places
 from muniment.repository.store.objects.listing.view import RepositoryView
@@ -127,8 +124,8 @@ def page(
     cx: Connection,
     view: RepositoryView,
     path: str,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
 ) -> list[ListedObject]:
@@ -139,13 +136,13 @@ def page(
     branches = _query_of(cx, view, path)
     if branches is None:
         return []
-    order = Order((OrderKey(objects.c.seq),))
+    order = pages.Order((pages.OrderKey(objects.c.seq),))
     members, further = branches
     rows = pages.fetch(cx, members, properties_of(cx, view, type_prefix), order, stretch, selection, further)
     return with_places(rows)
 
 
-def count(cx: Connection, view: RepositoryView, path: str, selection: Selection, *, type_prefix: str = "") -> int:
+def count(cx: Connection, view: RepositoryView, path: str, selection: tree.Selection, *, type_prefix: str = "") -> int:
     """Count what ``page`` lists in all. Raises what ``page`` raises, except BadSort."""
     branches = _query_of(cx, view, path)
     if branches is None:
@@ -154,7 +151,9 @@ def count(cx: Connection, view: RepositoryView, path: str, selection: Selection,
     return pages.count(cx, members, properties_of(cx, view, type_prefix), selection, further)
 
 
-def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Select[tuple[object]], Branch | None] | None:
+def _query_of(
+    cx: Connection, view: RepositoryView, path: str
+) -> tuple[sa.Select[tuple[object]], pages.Branch | None] | None:
     names = split(path)
     if len(names) > MOST_STEPS:
         raise WrongValue(f"A path has at most {MOST_STEPS} names.")
@@ -181,7 +180,7 @@ def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Selec
     )
     # An object that lies in several of the folders is listed once.
     further = members.where(objects.c.id.in_(linked), sa.not_(objects.c.folder_id.in_(inside)))
-    return members.where(objects.c.folder_id.in_(inside)), Branch(further, {})
+    return members.where(objects.c.folder_id.in_(inside)), pages.Branch(further, {})
 
 
 def _paths(

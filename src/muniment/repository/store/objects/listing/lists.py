@@ -23,8 +23,7 @@ from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
 from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
 from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
-from muniment.repository.store.permissions import acls
-from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions import acls, principals
 
 _COLUMN_COUNT = len(objects.c)
 _BY_NAME = Order((OrderKey(objects.c.name), OrderKey(objects.c.seq)), indexed=True)
@@ -290,7 +289,7 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
     """Make the condition that the caller may browse the object of a row."""
     if view.principals.administrator:
         return sa.true()
-    acl_ids = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
+    acl_ids = acls.acls_with(view.repository.id, view.principals, principals.Permission.BROWSE)
     return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(acl_ids))
 
 

@@ -6,7 +6,6 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.repository.store.objects.types import object_types
-from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
@@ -18,7 +17,7 @@ class RepositoryView(msgspec.Struct, frozen=True):
     """
 
     repository: Repository
-    catalogue: Catalogue
+    catalogue: object_types.Catalogue
     principals: Principals
     unique_names: bool = False
 

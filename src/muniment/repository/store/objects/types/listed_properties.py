@@ -6,13 +6,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.repository.store.filters import listed, pages, sql
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import PropertiesOf
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
-from muniment.repository.store.objects.types import type_lists
-from muniment.repository.store.objects.types.object_types import BUILT_IN, SYSTEM_PROPERTIES
+from muniment.repository.store.filters import cursors, listed, pages, sql, tree
+from muniment.repository.store.objects.types import object_types, type_lists
 
 _TEXT = sa.String(64)
 
@@ -22,15 +17,15 @@ class ListedAttribute(NamedTuple):
 
     name: str
     kind: str
-    place: Place
+    place: cursors.Place
 
 
 def page(
     cx: Connection,
     repository_id: int,
     names_left_out: Collection[str],
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     system_prefix: str = "r_",
 ) -> list[ListedAttribute]:
@@ -49,7 +44,7 @@ def count(
     cx: Connection,
     repository_id: int,
     names_left_out: Collection[str],
-    selection: Selection = EVERYTHING,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     system_prefix: str = "r_",
 ) -> int:
@@ -60,15 +55,15 @@ def count(
 
 def _definitions(
     repository_id: int, names_left_out: Collection[str], system_prefix: str
-) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+) -> tuple[sa.Select[Any], listed.PropertiesOf, pages.Order]:
     built_in = [
         sa.select(
-            sa.literal(system_prefix + one.name[2:] if one.name in SYSTEM_PROPERTIES else one.name, _TEXT).label(
-                "name"
-            ),
+            sa.literal(
+                system_prefix + one.name[2:] if one.name in object_types.SYSTEM_PROPERTIES else one.name, _TEXT
+            ).label("name"),
             sa.literal(one.kind, _TEXT).label("kind"),
         )
-        for kind in BUILT_IN
+        for kind in object_types.BUILT_IN
         for one in kind.properties
         if one.name not in names_left_out
     ]
@@ -82,5 +77,5 @@ def _definitions(
     return (
         sa.select(members),
         listed.among(properties, "A list of facets"),
-        Order((OrderKey(sql.by_code_point(members.c.name)),)),
+        pages.Order((pages.OrderKey(sql.by_code_point(members.c.name)),)),
     )

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.objects.properties import properties
-from muniment.repository.store.objects.properties.assistance import AllowedValue
-from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition
+from muniment.repository.store.objects.properties import assistance, properties
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.objects.types.type_forms import MOST_PROPERTIES
 
@@ -14,12 +12,14 @@ from muniment.repository.store.objects.types.type_forms import MOST_PROPERTIES
 class Offer(NamedTuple):
     """The values that are offered for one property; ``is_open`` says whether it may have other values, too."""
 
-    definition: PropertyDefinition
+    definition: properties.PropertyDefinition
     is_open: bool
-    values: Sequence[AllowedValue]
+    values: Sequence[assistance.AllowedValue]
 
 
-def of_type(catalogue: Catalogue, type_name: str, names: Sequence[str], of_object: Mapping[str, Given]) -> list[Offer]:
+def of_type(
+    catalogue: Catalogue, type_name: str, names: Sequence[str], of_object: Mapping[str, properties.Given]
+) -> list[Offer]:
     """Return the values that a form offers for these properties of a type.
 
     If ``names`` is empty, it returns them for all properties that have a list of values. ``of_object`` holds property

@@ -16,11 +16,9 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import BigId, repository_tables
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
-from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.objects import table
 from muniment.repository.store.objects.table import StoredObject, objects, type_properties
 from muniment.repository.store.objects.types import object_types
-from muniment.repository.store.objects.types.object_types import Catalogue
 
 reindexings = sa.Table(
     "reindexings",
@@ -52,7 +50,7 @@ class Reindexing(NamedTuple):
     repository_id: int
     property: str
     after: int | None
-    position: Position
+    position: changes.Position
 
 
 def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, searchable: bool) -> None:
@@ -137,11 +135,11 @@ def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
 class IndexedProperties:
     """Which properties does the document of an object hold, as of one read of the database?"""
 
-    def __init__(self, catalogue: Catalogue, reached: Mapping[str, int | None]) -> None:
+    def __init__(self, catalogue: object_types.Catalogue, reached: Mapping[str, int | None]) -> None:
         self._unsearchable, self._reached = catalogue.unsearchable, reached
 
     @classmethod
-    def read(cls, cx: Connection, repository_id: int, catalogue: Catalogue) -> "IndexedProperties":
+    def read(cls, cx: Connection, repository_id: int, catalogue: object_types.Catalogue) -> "IndexedProperties":
         """Read how far each reindexing has come. It sends no statement if no property is being reindexed."""
         reached: dict[str, int | None] = {}
         if catalogue.awaiting_index:
@@ -163,4 +161,6 @@ class IndexedProperties:
 
 
 def _read(row: sa.Row[tuple[int, int, str, int | None, int, int, Instant]]) -> Reindexing:
-    return Reindexing(row.id, row.repository_id, row.property, row.after, Position(row.transaction, row.sequence))
+    return Reindexing(
+        row.id, row.repository_id, row.property, row.after, changes.Position(row.transaction, row.sequence)
+    )

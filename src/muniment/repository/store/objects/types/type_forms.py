@@ -8,8 +8,7 @@ import msgspec
 
 from muniment.ground.naming import is_storable
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.objects.properties import properties
-from muniment.repository.store.objects.properties.assistance import AllowedValue, Assistance
+from muniment.repository.store.objects.properties import assistance, properties
 from muniment.repository.store.objects.properties.properties import (
     MAX_CHARACTERS,
     PropertyDefinition,
@@ -153,7 +152,7 @@ def _length(definition: PropertyDefinition, length: int) -> int:
 
 def _assistance(
     definition: PropertyDefinition, form: PropertyForm, siblings: Mapping[str, PropertyDefinition]
-) -> Assistance:
+) -> assistance.Assistance:
     former = definition.assistance
     depends_on = former.depends_on if form.depends_on is msgspec.UNSET else form.depends_on
     if depends_on and (depends_on == definition.name or depends_on not in siblings):
@@ -167,15 +166,15 @@ def _assistance(
         raise WrongValue(f"Say on which property the values of {definition.name!r} depend.")
     if depends_on != former.depends_on and form.allowed is msgspec.UNSET and values:
         raise WrongValue(f"Give the values of {definition.name!r} with the property on which they depend.")
-    return Assistance(values, former.is_open if form.is_open is msgspec.UNSET else form.is_open, depends_on)
+    return assistance.Assistance(values, former.is_open if form.is_open is msgspec.UNSET else form.is_open, depends_on)
 
 
 def _allowed(
     definition: PropertyDefinition, forms: Sequence[AllowedForm], other: PropertyDefinition | None
-) -> tuple[AllowedValue, ...]:
+) -> tuple[assistance.AllowedValue, ...]:
     if len(forms) > MOST_ALLOWED:
         raise WrongValue(f"The property {definition.name!r} has more than {MOST_ALLOWED} allowed values.")
-    values: list[AllowedValue] = []
+    values: list[assistance.AllowedValue] = []
     conditions: set[tuple[Value, Value | None]] = set()
     for form in forms:
         if form.value == "":
@@ -187,7 +186,7 @@ def _allowed(
         if not conditions.isdisjoint(conditions_of_value):
             raise WrongValue(f"The property {definition.name!r} allows the value {str(form.value)[:60]!r} twice.")
         conditions.update(conditions_of_value)
-        values.append(AllowedValue(value, form.label, when))
+        values.append(assistance.AllowedValue(value, form.label, when))
     return tuple(values)
 
 

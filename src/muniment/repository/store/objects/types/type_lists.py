@@ -7,11 +7,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownType
-from muniment.repository.store.filters import listed, pages, sql
-from muniment.repository.store.filters.cursors import Place, Stretch
-from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
-from muniment.repository.store.filters.pages import Order, OrderKey
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.filters import cursors, listed, pages, sql, tree
 from muniment.repository.store.objects.table import object_types, type_properties
 from muniment.repository.store.objects.types.object_types import BUILT_IN, BUILT_IN_NAMES, BUILT_IN_TYPES, STANDARD
 
@@ -29,15 +25,15 @@ class ListedType(NamedTuple):
 
     name: str
     parent: str | None
-    place: Place
+    place: cursors.Place
 
 
 def page(
     cx: Connection,
     repository_id: int,
     root: str | None,
-    stretch: Stretch,
-    selection: Selection = EVERYTHING,
+    stretch: cursors.Stretch,
+    selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
 ) -> list[ListedType]:
@@ -54,14 +50,21 @@ def page(
 
 
 def count(
-    cx: Connection, repository_id: int, root: str | None, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+    cx: Connection,
+    repository_id: int,
+    root: str | None,
+    selection: tree.Selection = tree.EVERYTHING,
+    *,
+    type_prefix: str = "",
 ) -> int:
     """Count what ``page`` lists in all; 0 if there is no type ``root``. Raises UnknownProperty, WrongValue."""
     members, properties, _ = _list_query(repository_id, root, type_prefix)
     return pages.count(cx, members, properties, selection)
 
 
-def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+def _list_query(
+    repository_id: int, root: str | None, prefix: str
+) -> tuple[sa.Select[Any], listed.PropertiesOf, pages.Order]:
     """Make a query for the types. Return it with the properties for filters and sorts, and with the default order."""
     text = sa.String(64)
     subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
@@ -83,7 +86,7 @@ def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.S
     def shown_name(name: sa.ColumnElement[str], prefix: str) -> sa.ColumnElement[str]:
         return sa.case((name.in_(sorted(BUILT_IN_NAMES)), sa.literal(prefix, text) + name), else_=name)
 
-    def name_property(name: sa.ColumnElement[str], *, nullable: bool = False) -> ListedProperty:
+    def name_property(name: sa.ColumnElement[str], *, nullable: bool = False) -> listed.ListedProperty:
         return listed.single(
             "string", shown_name(name, prefix), compared=shown_name(name, fold(prefix)), nullable=nullable
         )
@@ -95,7 +98,7 @@ def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.S
         "category": listed.plain(sa.literal("standard", text)),
         "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
     }
-    order = Order((OrderKey(types.c.rank), OrderKey(sql.by_code_point(types.c.name))))
+    order = pages.Order((pages.OrderKey(types.c.rank), pages.OrderKey(sql.by_code_point(types.c.name))))
     return sa.select(types), listed.among(properties, "A list of types"), order
 
 

@@ -12,7 +12,6 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import BadTypesFile, WrongValue
 from muniment.repository.store.objects.properties.properties import PropertyKind, Value
 from muniment.repository.store.objects.types import object_types, type_editing
-from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
 from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, Several, TypeForm
 
 MAX_BYTES = 10_000_000
@@ -65,7 +64,7 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     for name in _parents_first(file_types):
         file_type, present = file_types[name], object_types.catalogue(cx, repository_id)
         if name not in present:
-            type_editing.add_type(cx, repository_id, ObjectType(name, file_type.parent), now)
+            type_editing.add_type(cx, repository_id, object_types.ObjectType(name, file_type.parent), now)
             lines.append(f"type {name}")
         elif present.get(name).parent != file_type.parent:
             raise WrongValue(f"The object type {name!r} is below {present.get(name).parent!r} already.")
@@ -82,7 +81,7 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     return lines
 
 
-def _relabel(present: Catalogue, name: str, file_type: _FileType) -> list[str]:
+def _relabel(present: object_types.Catalogue, name: str, file_type: _FileType) -> list[str]:
     former = present.get(name).label or name
     return [] if file_type.label in (msgspec.UNSET, former) else [f"type {name} changed"]
 

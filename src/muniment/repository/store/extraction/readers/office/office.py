@@ -20,8 +20,7 @@ import lxml.etree
 from muniment.repository.store.extraction import embedded
 from muniment.repository.store.extraction.findings import Extracted, Unreadable, about, separate
 from muniment.repository.store.extraction.formats import Format
-from muniment.repository.store.extraction.readers import markup
-from muniment.repository.store.extraction.readers.inner_files import InnerFiles
+from muniment.repository.store.extraction.readers import inner_files, markup
 from muniment.repository.store.extraction.readers.office import packed, sheets
 
 _PIECE = 1 << 16
@@ -142,7 +141,7 @@ class _Words:
 class _Package:
     """An open ZIP file, whose parts ``packed`` has checked, and the text that was read from it."""
 
-    def __init__(self, archive: zipfile.ZipFile, inner: InnerFiles) -> None:
+    def __init__(self, archive: zipfile.ZipFile, inner: inner_files.InnerFiles) -> None:
         self._archive = archive
         self._inner = inner
         self._names = set(archive.namelist())
@@ -296,7 +295,7 @@ class _Package:
         return about(first.get("title", ""), first.get("subject", ""), authors, keywords, dates)
 
 
-def read(file: BinaryIO, format_: Format, inner: InnerFiles) -> Extracted:
+def read(file: BinaryIO, format_: Format, inner: inner_files.InnerFiles) -> Extracted:
     """Read the text of a file of the office family or of a book. Raises Unreadable, Unsupported."""
     packed.check_parts(file, inner.limits)
     about_part = "meta.xml"
