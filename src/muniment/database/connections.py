@@ -5,12 +5,12 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -49,6 +49,7 @@ directory_tables = sa.MetaData(naming_convention=_CONVENTION)
 
 repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 
+Item = TypeVar("Item")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
 
@@ -373,6 +374,12 @@ class PreparedStatement:
         constants = {name: value for name, value in expanded_state.parameters.items() if value is not None}
         statement = expanded_state.statement, {**constants, **list_members}, members
         return self._statements.setdefault((dialect.name, *sizes), statement)
+
+
+def portions(items: Iterable[Item], size: int = 500) -> Iterator[Sequence[Item]]:
+    """Yield the items, at most ``size`` at a time: a statement has a largest number of parameters."""
+    every = list(items)
+    return (every[begin : begin + size] for begin in range(0, len(every), size))
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:

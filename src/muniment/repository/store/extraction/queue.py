@@ -16,7 +16,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, portions, repository_tables
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
@@ -179,8 +179,8 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
 def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
     """Let these objects' waiting files wait for their new owner's turn, in the transaction that gives the objects."""
     waiting = 0
-    for start in range(0, len(object_ids), _MANY):
-        portion = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
+    for ids in portions(object_ids):
+        portion = sa.and_(texts.c.object_id.in_(ids), texts.c.state == "waiting")
         waiting += cx.execute(texts.update().where(portion).values(owner_key=owner_key)).rowcount
     if waiting:
         turns.join(cx, [owner_key])
@@ -199,8 +199,8 @@ def status(cx: Connection, object_id: str) -> IndexStatus:
 def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
     """Return the states of these objects' texts by object id; an object without content is `empty`."""
     states = dict.fromkeys(object_ids, EMPTY)
-    for start in range(0, len(object_ids), _MANY):
-        rows = _STATUSES.all(cx, object_ids=object_ids[start : start + _MANY])
+    for ids in portions(object_ids):
+        rows = _STATUSES.all(cx, object_ids=ids)
         states.update((object_id, IndexStatus(*status)) for object_id, *status in rows)
     return states
 
@@ -212,11 +212,9 @@ def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) 
     """
     texts_by_id: dict[str, str] = {}
     text = texts.c.text if most is None else sa.func.substr(texts.c.text, 1, most).label("text")
-    for start in range(0, len(object_ids), _MANY):
+    for ids in portions(object_ids):
         # With the state in the condition, SQLite would read every text instead of looking these up.
-        query = sa.select(texts.c.object_id, text, texts.c.state).where(
-            texts.c.object_id.in_(object_ids[start : start + _MANY])
-        )
+        query = sa.select(texts.c.object_id, text, texts.c.state).where(texts.c.object_id.in_(ids))
         texts_by_id.update((row.object_id, row.text) for row in cx.execute(query) if row.state == "done")
     return texts_by_id
 

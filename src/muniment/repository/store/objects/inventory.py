@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement
+from muniment.database.connections import PreparedStatement, portions
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.objects import wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
@@ -24,15 +24,12 @@ _SUMMARY = sa.select(objects.c.repository_id, *(objects.c[name] for name in Obje
 _SUMMARIES = PreparedStatement(_SUMMARY.where(_IDS))
 _SUMMARIES_BY_COUNTER = PreparedStatement(_SUMMARY.where(objects.c.seq.in_(sa.bindparam("counters", expanding=True))))
 
-_AT_A_TIME = 500
-
 
 def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, StoredObject]:
     """Return these objects by id, whatever the caller's rights; objects that are gone are left out."""
     by_id: dict[str, StoredObject] = {}
-    sorted_ids = sorted(set(ids))
-    for begin in range(0, len(sorted_ids), _AT_A_TIME):
-        portion = map(read_row, _BY_IDS.all(cx, ids=sorted_ids[begin : begin + _AT_A_TIME]))
+    for some in portions(sorted(set(ids))):
+        portion = map(read_row, _BY_IDS.all(cx, ids=some))
         by_id.update((stored.id, stored) for stored in portion if stored.repository_id == repository_id)
     return by_id
 
@@ -41,9 +38,8 @@ def versions(cx: Connection, repository_id: int, chronicle_ids: Collection[str])
     """Return all versions of these trees by chronicle id, the current one first; trees that are gone are left out."""
     first = rows(cx, repository_id, chronicle_ids)
     trees = {chronicle_id: [stored] for chronicle_id, stored in first.items() if stored.version.chronicle_id is None}
-    others = sorted(set(chronicle_ids) - trees.keys())
-    for begin in range(0, len(others), _AT_A_TIME):
-        query = sa.select(objects).where(objects.c.chronicle_id.in_(others[begin : begin + _AT_A_TIME]))
+    for others in portions(sorted(set(chronicle_ids) - trees.keys())):
+        query = sa.select(objects).where(objects.c.chronicle_id.in_(others))
         for stored in map(read_row, cx.execute(query.order_by(objects.c.former, objects.c.seq))):
             if stored.repository_id == repository_id:
                 trees.setdefault(stored.chronicle_id, []).append(stored)

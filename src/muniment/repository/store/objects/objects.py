@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import PreparedStatement
+from muniment.database.connections import PreparedStatement, portions
 from muniment.ground.clock import Instant, timestamp
 from muniment.repository.refusals import (
     CheckedOut,
@@ -53,7 +53,6 @@ _LOOK_UPS = [
 """The queries for an object by its id. The first index says whether an administrator asks, the second one
 whether the row is locked."""
 
-_AT_A_TIME = 500
 _KINDS: Mapping[str, changes.Kind] = {"owner": "owner", "acl_id": "acl"}
 """The kind of change that is noted when one of these columns gets a new value."""
 
@@ -365,8 +364,7 @@ def remove(
     further: dict[str, list[further_contents.ObjectContent]] = {}
     filing.drop(cx, stored_objects)
     try:
-        for begin in range(0, len(ids), _AT_A_TIME):
-            portion = ids[begin : begin + _AT_A_TIME]
+        for portion in portions(ids):
             queue.drop(cx, portion)
             for each in further_contents.remove(cx, portion):
                 further.setdefault(each.object_id, []).append(each)

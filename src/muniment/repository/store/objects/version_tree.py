@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.clock import Instant
 from muniment.repository.store import named_locks
 from muniment.repository.store.change_log import changes
@@ -20,8 +21,6 @@ from muniment.repository.store.objects.folders import filing
 from muniment.repository.store.objects.properties import version
 from muniment.repository.store.objects.properties.version import CURRENT, Version
 from muniment.repository.store.objects.table import StoredObject, fold_texts, objects, read_row
-
-_AT_A_TIME = 500
 
 
 class Member(NamedTuple):
@@ -44,9 +43,8 @@ def members(cx: Connection, chronicle_ids: Collection[str]) -> list[Member]:
     """Return the versions of these trees, tree by tree, the oldest first, whatever a caller's rights."""
     columns = [objects.c[name] for name in Member._fields]
     every: list[Member] = []
-    ids = sorted(chronicle_ids)
-    for begin in range(0, len(ids), _AT_A_TIME):
-        query = sa.select(*columns).where(objects.c.chronicle_id.in_(ids[begin : begin + _AT_A_TIME]))
+    for ids in portions(sorted(chronicle_ids)):
+        query = sa.select(*columns).where(objects.c.chronicle_id.in_(ids))
         rows = cx.execute(query.order_by(objects.c.chronicle_id, objects.c.seq))
         every += [Member(row[0], row[1], row[2], row[3], version.decode(row[4]), bool(row[5])) for row in rows]
     return every

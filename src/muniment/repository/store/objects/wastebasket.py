@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.content.contract import StoredContent
@@ -25,7 +26,6 @@ from muniment.repository.store.repositories import Repository
 DAY = 86_400_000_000
 """Microseconds of a day."""
 
-_AT_A_TIME = 500
 _BY_DELETION = pages.Order(
     (
         pages.OrderKey(wastebasket.c.deleted, descending=True, kind="date"),
@@ -162,8 +162,7 @@ def take_out(cx: Connection, ids: Sequence[str]) -> list[further_contents.Object
     The uses of their contents and their owners' counts stay as they are.
     """
     contents: list[further_contents.ObjectContent] = []
-    for begin in range(0, len(ids), _AT_A_TIME):
-        portion = ids[begin : begin + _AT_A_TIME]
+    for portion in portions(ids):
         gone = discarded_contents.delete().where(discarded_contents.c.object_id.in_(portion))
         contents += map(further_contents.read_row, cx.execute(gone.returning(discarded_contents)))
         cx.execute(wastebasket.delete().where(wastebasket.c.id.in_(portion)))

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import portions, repository_tables
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.refusals import UnknownAccessor, WrongValue
@@ -85,11 +85,10 @@ def of(
     """
     of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}
-    ids = sorted(set(acl_ids))
-    for begin in range(0, len(ids), 500):
+    for ids in portions(sorted(set(acl_ids))):
         rows = cx.execute(
             sa.select(acl_entries)
-            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]), of_accessors)
+            .where(acl_entries.c.acl_id.in_(ids), of_accessors)
             .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
         )
         for row in rows:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement
+from muniment.database.connections import PreparedStatement, portions
 from muniment.ground.caches import Memory
 from muniment.ground.naming import fold_name
 from muniment.repository import version_stamps
@@ -92,8 +92,7 @@ def _read_shown_names(cx: Connection, ids: Sequence[int], principals: Principals
     seeing: dict[str, Any] = {"own_key": principals.key}
     if not principals.administrator:
         seeing["accessors"] = sorted(principals.accessors)
-    for begin in range(0, len(ids), AT_A_TIME):
-        portion = ids[begin : begin + AT_A_TIME]
+    for portion in portions(ids, AT_A_TIME):
         for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
             namesake = _Namesake(*row)
             rows_of.setdefault(namesake.carried_id, []).append(namesake)
@@ -116,8 +115,7 @@ def rows_named(cx: Connection, repository_id: int, texts: Collection[str], princ
     own_key = principals.key
     row_by_text: dict[str, Row] = {}
     names_read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]
-    for begin in range(0, len(names_read), AT_A_TIME):
-        portion = names_read[begin : begin + AT_A_TIME]
+    for portion in portions(names_read, AT_A_TIME):
         rows = cx.execute(_candidates(repository_id, [name for _, name in portion], own_key, principals)).all()
         row_by_text.update((text, row) for text, name in portion if (row := _choose(rows, name, own_key)) is not None)
     return row_by_text

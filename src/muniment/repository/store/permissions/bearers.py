@@ -13,14 +13,14 @@ the name. It waits for ``settle``, or for the first call of its bearer (decision
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import portions, repository_tables
 from muniment.ground.clock import Instant
 
 bearers = sa.Table(
@@ -98,7 +98,7 @@ def key_of(identity: str) -> str:
 def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
     """Return the keys of these identities; an identity without a key is left out."""
     by_identity: dict[str, str] = {}
-    for portion in _portions(identities):
+    for portion in portions(sorted(identities)):
         rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(portion)))
         by_identity.update((row.identity, row.key) for row in rows)
     return by_identity
@@ -139,7 +139,7 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
     identities = {name: identity for name, identity in identify(names).items() if is_identity(identity)}
     by_name = bind(cx, identities, now) if identities else {}
     unbound = [name for name in names if name not in by_name]
-    for portion in _portions(unbound):
+    for portion in portions(sorted(unbound)):
         rows = cx.execute(sa.select(bearers.c.name, bearers.c.key).where(bearers.c.name.in_(portion)).order_by(*_ORDER))
         by_name.update((row.name, row.key) for row in rows)
     return {name: by_name.get(name, name) for name in names}
@@ -160,7 +160,7 @@ def keys_in_list(
 def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
     """Return the name for each key that is not a name itself. If there is no such key, no statement is executed."""
     by_key: dict[str, str] = {}
-    for portion in _portions(key for key in set(some_keys) if key.startswith("id:")):
+    for portion in portions(sorted(key for key in set(some_keys) if key.startswith("id:"))):
         rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
         by_key.update((row.key, row.name) for row in rows)
     return by_key
@@ -183,7 +183,7 @@ def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
     every = set(some_keys)
     names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
     rows_of: dict[str, list[tuple[str, str]]] = {}
-    for portion in _portions(set(names.values())):
+    for portion in portions(sorted(set(names.values()))):
         query = sa.select(bearers.c.name, bearers.c.key, bearers.c.identity).where(bearers.c.name.in_(portion))
         for row in cx.execute(query.order_by(*_ORDER)):
             rows_of.setdefault(row.name, []).append((row.key, row.identity or ""))
@@ -241,7 +241,7 @@ def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, b
     """Return each name, its key, and whether the key is bound to the name's identity."""
     of_identity: dict[str, str] = {}
     of_name: dict[str, dict[str, str | None]] = {}
-    for portion in _portions(names):
+    for portion in portions(sorted(names)):
         identities = [names[name] for name in portion if names[name]]
         either = sa.or_(bearers.c.identity.in_(identities), bearers.c.name.in_(portion))
         for row in cx.execute(sa.select(bearers).where(either)):
@@ -279,12 +279,6 @@ def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> 
 
 def _waits(key: str) -> sa.ColumnElement[bool]:
     return sa.and_(bearers.c.key == key, bearers.c.identity.is_(None))
-
-
-def _portions(names: Iterable[str]) -> Iterator[Sequence[str]]:
-    texts = sorted(names)
-    for begin in range(0, len(texts), _AT_A_TIME):
-        yield texts[begin : begin + _AT_A_TIME]
 
 
 _other_bearers = bearers.alias()

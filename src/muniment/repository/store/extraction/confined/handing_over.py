@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from msgspec import structs
 
-from muniment.database.connections import Database
+from muniment.database.connections import Database, portions
 from muniment.ground.clock import Instant
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.store.extraction import queue
@@ -21,7 +21,6 @@ from muniment.repository.store.extraction.readers import plain
 from muniment.repository.store.extraction.tika.tika import Away, TikaServer
 
 LOOK_SECONDS = 5.0
-_MANY = 500
 
 
 class Postponed(Exception):
@@ -112,6 +111,6 @@ class HandingOver:
 def _wake_all(database: Database, clock: Callable[[], Instant]) -> None:
     with database.read() as cx:
         waiting = queue.waiting_for_tika(cx)
-    for start in range(0, len(waiting), _MANY):
+    for some in portions(waiting):
         with database.begin() as cx:
-            queue.wake(cx, waiting[start : start + _MANY], clock())
+            queue.wake(cx, some, clock())

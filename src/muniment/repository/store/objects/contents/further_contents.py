@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, repository_tables
+from muniment.database.connections import BigId, portions, repository_tables
 from muniment.ground.clock import Instant
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects.table import further_columns
@@ -29,8 +29,6 @@ further_contents = sa.Table(
     sa.Index("ix_further_contents_place", "object_id", "is_primary", "page", "format", "modifier", unique=True),
     sqlite_autoincrement=True,
 )
-
-_AT_A_TIME = 500
 
 
 class ContentPlace(NamedTuple):
@@ -94,9 +92,8 @@ def count(cx: Connection, object_id: str) -> int:
 
 def of_all(cx: Connection, object_ids: Collection[str]) -> Iterator[ObjectContent]:
     """Yield the further contents of these objects, in no order."""
-    ids = sorted(object_ids)
-    for begin in range(0, len(ids), _AT_A_TIME):
-        query = sa.select(further_contents).where(further_contents.c.object_id.in_(ids[begin : begin + _AT_A_TIME]))
+    for ids in portions(sorted(object_ids)):
+        query = sa.select(further_contents).where(further_contents.c.object_id.in_(ids))
         yield from map(read_row, cx.execute(query))
 
 

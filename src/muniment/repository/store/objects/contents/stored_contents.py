@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, portions, repository_tables
 from muniment.repository.refusals import VersionConflict
 from muniment.repository.store.content.contract import Pack, StoredContent
 from muniment.repository.store.objects.contents.usage import Amount
@@ -59,8 +59,7 @@ def keep(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredConten
         keys[contents[0].sha256] = _KEEP_ONE[cx.dialect.name].all(cx, **rows[0])[0][0]
     else:
         _KEEP[cx.dialect.name].run_for_each(cx, rows)
-        for start in range(0, len(rows), _AT_A_TIME):
-            digests = [row["sha256"] for row in rows[start : start + _AT_A_TIME]]
+        for digests in portions(row["sha256"] for row in rows):
             keys.update((bytes(sha256), key) for key, sha256 in _OFFERED.all(cx, digests=digests))
     return [StoredContent(keys[each.sha256], each.size, each.sha256) for each in contents]
 
@@ -110,8 +109,7 @@ def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...
         return ()
     _RELEASE.run_for_each(cx, [{"of": content.key, "less": counts[content.key]} for content in some])
     gone: list[str] = []
-    for start in range(0, len(some), _AT_A_TIME):
-        keys = [content.key for content in some[start : start + _AT_A_TIME]]
+    for keys in portions(content.key for content in some):
         unused = sa.and_(stored_contents.c.key.in_(keys), stored_contents.c.uses <= 0)
         gone += cx.scalars(stored_contents.delete().where(unused).returning(stored_contents.c.key))
     return tuple(gone)

@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.content.contract import StoredContent
@@ -84,7 +85,7 @@ def taken(cx: Connection, ids: Collection[str]) -> list[str]:
 def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> set[str]:
     """Return the given chronicle ids that belong to an object, or a tree of versions, of another repository."""
     foreign = {row[0] for row in _rows(cx, chronicle_ids) if row[1] != repository_id}
-    for portion in _portions(chronicle_ids):
+    for portion in portions(sorted(set(chronicle_ids))):
         query = sa.select(_objects.c.chronicle_id).where(
             _objects.c.chronicle_id.in_(portion), _objects.c.repository_id != repository_id
         )
@@ -108,12 +109,7 @@ def _contents(arrival: Arrival) -> list[StoredContent]:
 
 def _rows(cx: Connection, ids: Collection[str]) -> list[tuple[str, int]]:
     rows: list[tuple[str, int]] = []
-    for portion in _portions(ids):
+    for portion in portions(sorted(set(ids))):
         query = sa.select(_objects.c.id, _objects.c.repository_id).where(_objects.c.id.in_(portion))
         rows += [(row[0], row[1]) for row in cx.execute(query)]
     return rows
-
-
-def _portions(ids: Collection[str]) -> list[list[str]]:
-    every = sorted(set(ids))
-    return [every[begin : begin + 500] for begin in range(0, len(every), 500)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import NotPermitted, WrongValue
 from muniment.repository.store.objects import inventory, objects
@@ -22,8 +23,6 @@ from muniment.repository.store.objects.table import StoredObject, folder_links, 
 from muniment.repository.store.objects.table import objects as objects_table
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions import acl_entries, principals
-
-_AT_A_TIME = 500
 
 
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
@@ -99,8 +98,7 @@ def copy(
 def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], limit: int) -> list[StoredObject]:
     """Return and lock the current versions in these folders that the caller may browse, each once."""
     children: dict[str, StoredObject] = {}
-    for begin in range(0, len(folder_ids), _AT_A_TIME):
-        portion = folder_ids[begin : begin + _AT_A_TIME]
+    for portion in portions(folder_ids):
         linked = sa.select(folder_links.c.object_id).where(
             folder_links.c.folder_id.in_(portion), folder_links.c.former == sa.literal_column("0")
         )

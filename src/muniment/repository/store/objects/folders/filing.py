@@ -10,20 +10,17 @@ from graphlib import TopologicalSorter
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.repository.store.objects.table import StoredObject, encode_ids, folder_links, objects, read_ids, read_row
 
 MOST_FOLDERS = 100
 """The most folders in which one object may lie."""
 
-_AT_A_TIME = 500
-
 
 def lock_children(cx: Connection, folder_ids: Collection[str], limit: int) -> list[StoredObject]:
     """Return at most ``limit`` objects directly in these folders, each once, and lock their rows."""
     children: dict[str, StoredObject] = {}
-    ids = sorted(folder_ids)
-    for begin in range(0, len(ids), _AT_A_TIME):
-        portion = ids[begin : begin + _AT_A_TIME]
+    for portion in portions(sorted(folder_ids)):
         linked = sa.select(folder_links.c.object_id).where(folder_links.c.folder_id.in_(portion))
         for condition in (objects.c.folder_id.in_(portion), objects.c.id.in_(linked)):
             query = sa.select(objects).where(condition).order_by(objects.c.seq).limit(limit).with_for_update()
@@ -40,8 +37,8 @@ def with_all_above(cx: Connection, folder_ids: Iterable[str]) -> set[str]:
     edge = sorted(every)
     while edge:
         above: set[str] = set()
-        for begin in range(0, len(edge), _AT_A_TIME):
-            portion = objects.c.id.in_(edge[begin : begin + _AT_A_TIME])
+        for ids in portions(edge):
+            portion = objects.c.id.in_(ids)
             for first, further in cx.execute(sa.select(objects.c.folder_id, objects.c.further_folders).where(portion)):
                 above.update([first] if first else [], read_ids(further))
         edge = sorted(above - every)
@@ -100,9 +97,8 @@ def mark(cx: Connection, stored: StoredObject, *, former: bool) -> None:
 
 def drop(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
     """Remove the rows of ``folder_links`` of objects that are about to be removed."""
-    ids = [each.id for each in stored_objects if each.further_folders]
-    for begin in range(0, len(ids), _AT_A_TIME):
-        cx.execute(folder_links.delete().where(folder_links.c.object_id.in_(ids[begin : begin + _AT_A_TIME])))
+    for ids in portions(each.id for each in stored_objects if each.further_folders):
+        cx.execute(folder_links.delete().where(folder_links.c.object_id.in_(ids)))
 
 
 def _row(stored: StoredObject, folder_id: str) -> dict[str, object]:

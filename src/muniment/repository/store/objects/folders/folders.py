@@ -8,6 +8,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.naming import compositions, fold_name
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.objects.listing.lists import browsable
@@ -15,8 +16,6 @@ from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
 from muniment.repository.store.people import Person
 from muniment.repository.store.permissions import bearers
-
-_AT_ONCE = 500
 
 
 def find(
@@ -67,8 +66,8 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
     edge = sorted(folder_ids)
     while edge and len(folder_ids) <= most:
         children: set[str] = set()
-        for at in range(0, len(edge), _AT_ONCE):
-            children |= find(cx, view, inside=edge[at : at + _AT_ONCE])
+        for inside in portions(edge):
+            children |= find(cx, view, inside=inside)
         edge = sorted(children - folder_ids)
         folder_ids |= children
     return folder_ids

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.naming import compositions, is_storable
 from muniment.repository.refusals import WrongValue
 from muniment.repository.store.filters import cursors, pages, tree
@@ -38,7 +39,6 @@ MOST_FOLDERS = 10_000
 """The most folders to which each name of a path may lead. The last name has no such limit."""
 
 _MOST_READ = 10_000
-_AT_A_TIME = 500
 _NAME = re.compile(r"(?:\\[/\\]|[^/])+")
 _ESCAPED = re.compile(r"\\([/\\])")
 _TO_ESCAPE = re.compile(r"/|\\(?=[/\\]|\Z)")
@@ -82,9 +82,9 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
     while edge and len(names) <= _MOST_READ:
         ids = sorted(edge)[:_MOST_READ]
         edge = set()
-        for begin in range(0, len(ids), _AT_A_TIME):
+        for some in portions(ids):
             columns = (objects.c.id, objects.c.name, objects.c.folder_id, objects.c.further_folders)
-            portion = sa.select(*columns).where(objects.c.id.in_(ids[begin : begin + _AT_A_TIME]), browsable(view))
+            portion = sa.select(*columns).where(objects.c.id.in_(some), browsable(view))
             for folder_id, name, first, further in cx.execute(portion):
                 names[folder_id], parents[folder_id] = name, [first, *read_ids(further)] if first else []
                 edge.update(parents[folder_id])

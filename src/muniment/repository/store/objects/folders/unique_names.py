@@ -13,14 +13,13 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.ground.naming import compositions
 from muniment.repository.refusals import NameTaken
 from muniment.repository.store import repositories
 from muniment.repository.store.objects.listing import object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject, folder_links, objects
-
-_AT_A_TIME = 500
 
 
 def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Sequence[str], besides: str = "") -> None:
@@ -45,10 +44,9 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
     for name, count in Counter(unicodedata.normalize("NFC", name) for name in names).items():
         if count > 1:
             raise NameTaken(f"{place}, two objects would have the name {name[:100]!r}, and names are unique there.")
-    spellings = sorted(set().union(*map(compositions, names)))
-    for begin in range(0, len(spellings), _AT_A_TIME):
+    for spellings in portions(sorted(set().union(*map(compositions, names)))):
         for query in queries:
-            taken = cx.execute(query, {"names": spellings[begin : begin + _AT_A_TIME]}).scalar()
+            taken = cx.execute(query, {"names": spellings}).scalar()
             if taken is not None:
                 raise NameTaken(f"{place}, an object has the name {taken[:100]!r} already, and names are unique there.")
 
