@@ -30,12 +30,10 @@ def fold(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a database can fold the text: it is short, printable ASCII, so lower case is its folded form."""
     return len(text) <= COMPARED and text.isascii() and text.isprintable()
 
 
 def folded_forms(texts: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
-    """Return all values, folded, of each property that has at least one text for which ``is_plain`` is false."""
     forms: dict[str, list[str]] = {}
     for name, values in texts.items():
         for value in values:

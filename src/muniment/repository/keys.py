@@ -66,7 +66,6 @@ class Permutation:
         self._rounds = [hashlib.blake2b(bytes([number]), digest_size=4, key=key) for number in range(_ROUNDS)]
 
     def __call__(self, number: int) -> int:
-        """Return the number that stands for this one."""
         left_half, right_half = number >> self._half, number & self._mask
         for keyed_round in self._rounds:
             round_hash = keyed_round.copy()
@@ -116,7 +115,6 @@ def scramble(cx: Connection, purpose: str, counter: int) -> str:
 
 
 def outside_the_former(permutation: Permutation, counter: int) -> str:
-    """Return the digits that stand for a counter, as ``scramble`` does, with any permutation of ``BITS`` bits."""
     number = permutation(FORMER + counter)
     while number < FORMER:
         number = permutation(number)

@@ -493,6 +493,5 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     @property
     def offers_search_page(self) -> bool:
-        """Whether there is a search page: it is wanted and has a client, and a directory's sign-in address is known."""
         reachable = not self.tokeninfo_url or TOKENINFO_ADDRESS.fullmatch(self.tokeninfo_url) is not None
         return self.search_page and bool(self.search_page_client) and reachable

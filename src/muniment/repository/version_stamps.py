@@ -30,5 +30,5 @@ _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
 def read(cx: Connection) -> SearchMarks:
-    """Read the marks. ``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
+    """``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
     return SearchMarks(*(row[0] for row in _BY_NAME.all(cx)))

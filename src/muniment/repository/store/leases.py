@@ -100,7 +100,7 @@ class Tenure:
 
 
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Take a lease for so many seconds. Return False if another holder has it, else True."""
+    """Return False if another holder has it, else True."""
     row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
     return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
 

@@ -85,7 +85,7 @@ class People(Protocol):
         """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find a user or group by id. Raises UnknownPerson."""
+        """Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return what a repository would learn of this user from a ticket, as JSON. Raises UnknownPerson.

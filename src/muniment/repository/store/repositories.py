@@ -74,7 +74,7 @@ def check_free(cx: Connection, name: str) -> None:
 
 
 def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant, language: str = "") -> Repository:
-    """Make a repository. Raises NameTaken, WrongValue."""
+    """Raises NameTaken, WrongValue."""
     check_name(name)
     check_free(cx, name)
     row = cx.execute(
@@ -94,7 +94,7 @@ def set_language(cx: Connection, repository: Repository, language: str) -> None:
 
 
 def find(cx: Connection, name: str) -> Repository:
-    """Find a repository by its name. Raises UnknownRepository."""
+    """Raises UnknownRepository."""
     row = cx.execute(_NAMED, {"name": name}).first()
     if row is None:
         raise unknown(name)
@@ -188,7 +188,6 @@ def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:
-    """Return whether the repository still exists and has the same guard as when it was read."""
     row = _GUARD.first(cx, repository=repository.id)
     return row is not None and row[0] == repository.resource_id
 

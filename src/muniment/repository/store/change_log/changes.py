@@ -106,7 +106,6 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: Instant) -> Position:
-    """Write a line in the caller's transaction, and return its position."""
     return note_all(cx, repository_id, [object_id], kind, now)[0]
 
 
@@ -268,7 +267,6 @@ def _after(repository_id: int, position: Position) -> dict[str, object]:
 
 
 def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    """Make a query for the lines after a position. The query reads the database index only from that position on."""
     transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
     later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
         transaction, sequence
@@ -314,10 +312,6 @@ _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
 
 
 def _hiding_after(dialect: str, condition: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
-    """Make one query for the position of the cut (a row without an object) and for lines after a position.
-
-    The lines are those of the kinds that meet the condition.
-    """
     lines = (
         _later(dialect)
         .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)

@@ -34,7 +34,6 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 def note(cx: Connection, repository_id: int, name: str, position: changes.Position, now: Instant) -> None:
-    """Note that the follower of this name has read the log up to the position."""
     row = {"repository_id": repository_id, "name": name, **position._asdict(), "seen": now}
     cx.execute(_NOTE[cx.dialect.name], row)
 
@@ -47,7 +46,6 @@ def position(cx: Connection, repository_id: int, name: str) -> changes.Position 
 
 
 def leave(cx: Connection, repository_id: int, name: str) -> None:
-    """Delete a follower that has stopped reading."""
     cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))
 
 

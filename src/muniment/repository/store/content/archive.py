@@ -63,7 +63,6 @@ class Archive:
 
 
 def safe_name(name: str) -> str:
-    """Turn an object's name into a safe file name: without folders, forbidden characters and names of devices."""
     printable = "".join(
         "_" if character in _FORBIDDEN or not character.isprintable() else character for character in name
     )
@@ -88,15 +87,11 @@ def _date(instant: Instant) -> tuple[int, int, int, int, int, int]:
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that is not closed when it is garbage-collected."""
-
     def __del__(self) -> None:
         """Do nothing. The library would close the file, which fails while an entry is being written."""
 
 
 class _Sink(io.RawIOBase):
-    """Collects the bytes that ``zipfile`` writes, until ``take`` returns them."""
-
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self.size = 0

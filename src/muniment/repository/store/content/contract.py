@@ -73,7 +73,7 @@ class ContentStore(Protocol):
     """The store that holds every content of an installation."""
 
     def writer(self) -> ContentWriter:
-        """Return a writer for new content. Raises NotStored."""
+        """Raises NotStored."""
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
@@ -109,8 +109,7 @@ class ContentStore(Protocol):
         no content under the key, TooLarge when the content is too large to be copied to this machine, and OSError.
         """
 
-    def verify(self, key: str, sha256: bytes) -> bool:
-        """Return whether the content is there and has this digest."""
+    def verify(self, key: str, sha256: bytes) -> bool: ...
 
     def remove(self, key: str) -> bool:
         """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
@@ -138,5 +137,4 @@ class ContentStore(Protocol):
         A store without packs yields none.
         """
 
-    def drop(self, pack: Pack) -> bool:
-        """Remove a pack with everything in it, and return whether removing is allowed, as ``remove`` does."""
+    def drop(self, pack: Pack) -> bool: ...

@@ -21,16 +21,13 @@ class DeferringStore:
         self.keeping, self.older_than, self.packs, self.drop = store.keeping, store.older_than, store.packs, store.drop
 
     def writer(self) -> ContentWriter:
-        """Do as ``ContentStore.writer``."""
         common = common_transaction.current()
         return self._store.writer() if common is None else _DeferringWriter(self._store, common)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Do as ``ContentStore.put``."""
         return self._note([self._store.put(pieces)])[0]
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Do as ``ContentStore.put_all``."""
         return self._note(self._store.put_all(contents))
 
     def remove(self, key: str) -> bool:
@@ -50,8 +47,6 @@ class DeferringStore:
 
 
 class _DeferringWriter:
-    """A writer whose content is removed again if the common transaction is rolled back."""
-
     def __init__(self, store: ContentStore, common: common_transaction.CommonTransaction) -> None:
         self._store = store
         self._common = common

@@ -52,7 +52,6 @@ class FileWriter:
             self._file: BinaryIO | None = disk.create(self._part, buffering=0)
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes, in one or several pieces. Raises NotStored."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         with self._lock, disk_refusals():
             self._reserve.check()
@@ -61,7 +60,6 @@ class FileWriter:
             self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
         with self._lock, disk_refusals():
             file, place = self._open_file(), _place(self._folder, self._key)
             try:
@@ -78,7 +76,6 @@ class FileWriter:
         return StoredContent(self._key, self._size, self._digest.digest())
 
     def abort(self) -> None:
-        """Drop the bytes. After ``finish`` it does nothing."""
         with self._lock:
             if self._file is not None:
                 self._drop(self._file)
@@ -115,7 +112,6 @@ class SmallFirstWriter:
         self._large: FileWriter | None = None
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes, in one or several pieces. Raises NotStored."""
         with self._lock:
             self._open_pieces().extend(pieces)
             self._size += sum(map(len, pieces))
@@ -125,7 +121,6 @@ class SmallFirstWriter:
                 self._pieces = []
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
         with self._lock:
             pieces, self._pieces = self._open_pieces(), None
             if self._large is not None:
@@ -135,7 +130,6 @@ class SmallFirstWriter:
                 return self._packs.append([b"".join(pieces)], self._packing.clock())[0]
 
     def abort(self) -> None:
-        """Drop the bytes. After ``finish`` it does nothing."""
         with self._lock:
             self._pieces = None
             if self._large is not None:
@@ -168,20 +162,14 @@ class FileStore:
         (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
     def writer(self) -> ContentWriter:
-        """Return a writer for new content. Raises NotStored."""
         if self._packing is None:
             return self._file_writer()
         return SmallFirstWriter(self._packs, self._packing, self._file_writer, self._reserve)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
         return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once, and return them in the same order.
-
-        They all survive a power cut. Raises NotStored; then none is kept.
-        """
         if self._packing is None:
             return self._put_files(contents)
         largest = self._packing.largest
@@ -301,7 +289,6 @@ class FileStore:
                 yield piece
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Return whether the content is there and has this digest."""
         try:
             if packs.is_key(key):
                 return hashlib.sha256(self._packs.read(key)[1]).digest() == sha256
@@ -311,12 +298,6 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Remove the content under a key, if there is any. Return False if removing is not allowed.
-
-        Also return False if ``key`` does not have the form of a key. A ``keeping`` block forbids removing. A reader
-        that has opened the content can go on. If the disk refuses to remove the content, the content stays. A later
-        ``older_than`` yields such content if it is not in a pack.
-        """
         with suppress(ValueError), self._removing() as may_remove:
             if may_remove and packs.is_key(key):
                 self._packs.erase(key)
@@ -326,11 +307,9 @@ class FileStore:
         return False
 
     def packs(self, before: Instant) -> Iterator[Pack]:
-        """Yield the packs whose contents were all written before the instant, and to which nobody writes any more."""
         return self._packs.ended_before(before)
 
     def drop(self, pack: Pack) -> bool:
-        """Remove a pack with everything in it, and return whether removing is allowed. Raises OSError."""
         with self._removing() as may_remove:
             if may_remove:
                 self._packs.drop(pack)
@@ -338,11 +317,6 @@ class FileStore:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Forbid every process to remove content while the block runs.
-
-        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends
-        within the block, removing is allowed again.
-        """
         with self._removals() as lock:
             locks.take(lock)
             yield
@@ -365,7 +339,6 @@ class FileStore:
 
     @contextmanager
     def _removing(self) -> Iterator[bool]:
-        """Yield True if content may be removed within this block, False while a ``keeping`` block runs."""
         with self._removals() as lock:
             yield locks.share(lock)
 

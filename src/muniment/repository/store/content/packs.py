@@ -151,7 +151,6 @@ class Packs:
             batch.stored = batch.places
 
     def _pack(self, now: Instant) -> "_OpenPack":
-        """Return the pack to which this process writes now."""
         if self._current is not None and (self._current.end >= _FULL_BYTES or now >= self._current.until):
             self._current.close()
             self._current = None
@@ -176,8 +175,6 @@ class Packs:
 
 
 class _Batch:
-    """The contents of one call, while they wait to be written."""
-
     def __init__(self, contents: Sequence[bytes]) -> None:
         self._contents = contents
         self._digests = [hashlib.sha256(content).digest() for content in contents]
@@ -186,7 +183,6 @@ class _Batch:
         self.failure: BaseException | None = None
 
     def place(self, pack: str, offset: int) -> int:
-        """Give every content its key. The first begins at ``offset`` in the pack. Return where the last one ends."""
         for content, digest in zip(self._contents, self._digests, strict=True):
             self.places.append(StoredContent(f"{pack}{offset:08x}", len(content), digest))
             offset += _HEADER.size + len(content)
@@ -219,7 +215,6 @@ class _OpenPack:
             raise
 
     def give_up(self) -> None:
-        """Close the pack. Cut off what was written after ``end``, or remove the pack if it has no content."""
         with suppress(OSError):
             if self.end:
                 os.ftruncate(self.file, self.end)

@@ -51,7 +51,6 @@ def file_within(content: bytes) -> InnerFile | None:
 
 
 def _check_tables(content: bytes) -> None:
-    """Check that the tables of sectors are hardly larger than the file needs: the library reads what they say."""
     sector = 1 << min(16, _number(content, 30, 2))
     of_tables, of_small = _number(content, 44, 4), _number(content, 64, 4)
     if sector * of_tables > 8 * (len(content) // sector) + 2 * sector or sector * of_small > len(content):

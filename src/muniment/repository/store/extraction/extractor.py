@@ -46,8 +46,7 @@ KeepFound = Callable[[Connection, queue.Job, Mapping[str, Sequence[str]], Instan
 class Contents(Protocol):
     """The part of the content store that the extractor needs."""
 
-    def local(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Lend a file of this machine that holds the content, open for reading."""
+    def local(self, key: str) -> AbstractContextManager[BinaryIO]: ...
 
 
 def run(
@@ -200,7 +199,6 @@ class _HeldJob:
         self._renewed_at = clock()
 
     def goes_on(self) -> bool:
-        """Return whether to go on reading: not if the extractor stops or has lost the job."""
         now = self._clock()
         if self._stop.is_set():
             return False
@@ -215,7 +213,6 @@ class _HeldJob:
 
     @contextlib.contextmanager
     def renewing(self) -> Iterator[None]:
-        """Renew the lease in time during the block, which cannot ask ``goes_on``: a store may copy a file for long."""
         end = threading.Event()
         renewals = threading.Thread(target=self._renew, args=(end,), name="renew-lease", daemon=True)
         renewals.start()
@@ -226,7 +223,6 @@ class _HeldJob:
             renewals.join()
 
     def release(self) -> None:
-        """Give the job back without a result."""
         self._write(lambda cx: queue.release(cx, self.job, self._clock()))
 
     def postpone(self, found: Extracted | None, keep_found: KeepFound) -> None:
@@ -237,14 +233,11 @@ class _HeldJob:
             self._write(lambda cx: queue.postpone(cx, self.job, self._clock()))
 
     def fail(self, reason: str, state: _Outcome) -> None:
-        """Write why there is no text."""
         attempt = self.job.attempts + 1
         _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)
         self._write(lambda cx: queue.fail(cx, self.job, reason, self._clock(), state))
 
     def finish(self, result: Extracted, keep_found: KeepFound) -> None:
-        """Write the text, and what the file says about itself."""
-
         def write(cx: Connection) -> None:
             # The object's row comes first, as in every transaction that locks both.
             if result.properties:

@@ -73,7 +73,6 @@ def about(
 
 
 def separate(text: str) -> list[str]:
-    """Separate keywords, or names of authors, that a file holds in one text, at semicolons, or else at commas."""
     return re.split("[;\n]", text) if ";" in text or "\n" in text else text.split(",")
 
 

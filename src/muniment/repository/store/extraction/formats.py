@@ -102,9 +102,10 @@ _MAILS = re.compile(rb"From [^\r\n]{1,200}\d\d:\d\d[^\r\n]{0,40}\r?\n[A-Za-z>][A
 
 
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
-    """Return the file's format. ``head`` is its first bytes. The rest is read only for ZIP and old Office files.
+    """``head`` is its first bytes.
 
-    Raises Unsupported for a format that no reader reads, Unreadable for damaged or encrypted bytes.
+    The rest is read only for ZIP and old Office files. Raises Unsupported for a format that no reader reads, Unreadable
+    for damaged or encrypted bytes.
     """
     match _by_mark(head):
         case "pdf" | "gzip" | "bzip2" | "xz" | "tar" | "rtf" as format_:

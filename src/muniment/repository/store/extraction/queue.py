@@ -150,7 +150,6 @@ def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key:
 
 
 def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
-    """Queue the contents of new objects, in the transaction that makes them; a known text is stored at once."""
     rows = [
         {
             "object_id": file.object_id,
@@ -177,7 +176,6 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
 
 
 def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
-    """Let these objects' waiting files wait for their new owner's turn, in the transaction that gives the objects."""
     waiting = 0
     for ids in portions(object_ids):
         portion = sa.and_(texts.c.object_id.in_(ids), texts.c.state == "waiting")
@@ -187,7 +185,6 @@ def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> N
 
 
 def drop(cx: Connection, object_ids: Sequence[str]) -> None:
-    """Delete the texts of these objects and their places in the queue, when the objects or their contents are gone."""
     cx.execute(texts.delete().where(texts.c.object_id.in_(object_ids)))
 
 
@@ -352,7 +349,6 @@ def waiting_for_tika(cx: Connection) -> list[str]:
 
 
 def count_of_tika(cx: Connection, repository_id: int) -> int:
-    """Count the repository's files that wait for the Tika server."""
     where = sa.and_(
         texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
     )

@@ -53,7 +53,6 @@ def next_after(cx: Connection, turn: Turn) -> Turn | None:
 
 
 def go_to_the_end(cx: Connection, turn: Turn) -> None:
-    """Send an owner who was served to the end of the line."""
     cx.execute(turns.update().where(turns.c.owner_key == turn.owner_key).values(turn=_LAST))
 
 

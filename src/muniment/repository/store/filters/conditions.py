@@ -49,7 +49,7 @@ _TESTS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
 
 
 def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.ColumnElement[bool]:
-    """Return the condition of a filter in SQL. Raises UnknownProperty, WrongValue, with the place in the filter."""
+    """Raises UnknownProperty, WrongValue, with the place in the filter."""
     match filter_tree:
         case None:
             return sa.true()
@@ -66,7 +66,6 @@ def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.Column
 
 
 def comparisons(filter_tree: Filter | None) -> int:
-    """Count the comparisons of a filter."""
     match filter_tree:
         case None:
             return 0
@@ -167,7 +166,6 @@ def _text_test(comparison: Comparison, listed_property: ListedProperty) -> Test:
 
 
 def _date_test(comparison: Comparison) -> Test:
-    """Make a test that compares dates in whole milliseconds, as they are shown. Columns may hold microseconds."""
     begin = _instant(comparison)
     end = begin + _MILLISECOND
     match comparison.operator:

@@ -45,12 +45,10 @@ class PropertiesOf(Protocol):
     """Finds the properties of a list's members by name."""
 
     def __call__(self, name: str, /) -> ListedProperty:
-        """Return the property. Raises UnknownProperty."""
+        """Raises UnknownProperty."""
 
 
 def among(properties: Mapping[str, ListedProperty], whole: str = "This list") -> PropertiesOf:
-    """Find the properties of the list that refusals call ``whole``."""
-
     def find(name: str) -> ListedProperty:
         if name not in properties:
             raise UnknownProperty(f"{whole} has no property {name[:100]!r}: it has {', '.join(properties)}.")
@@ -79,12 +77,10 @@ def single(
 
 
 def exact(value: sa.ColumnElement[str]) -> ListedProperty:
-    """Make a property of a text that is compared as it is written, case included."""
     return single("string", value, fold=str)
 
 
 def plain(value: sa.ColumnElement[str]) -> ListedProperty:
-    """Make a property of a text that is always plain (``folding.is_plain``)."""
     return single("string", value, compared=sql.plain_folded(value))
 
 

@@ -104,7 +104,7 @@ def count(
     selection: Selection,
     further: Branch | None = None,
 ) -> int:
-    """Count the members that the selection wants. Raises UnknownProperty, WrongValue, BadFilter."""
+    """Raises UnknownProperty, WrongValue, BadFilter."""
     wanted = conditions.condition(selection.filter, properties)
     _check_size(cx, [members, *([] if further is None else [further.members])], selection)
     several = [members.where(wanted), *([] if further is None else [further.members.where(wanted)])]
@@ -113,7 +113,7 @@ def count(
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
-    """Return the order of these sort keys, with ``last`` as its last key. Raises UnknownProperty, BadSort."""
+    """Raises UnknownProperty, BadSort."""
     return _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
 
 
@@ -139,7 +139,6 @@ def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection)
 
 
 def _check_size(cx: Connection, several: Sequence[sa.Select[Any]], selection: Selection) -> None:
-    """Raise BadFilter if the filter has too many comparisons for so many members."""
     number = conditions.comparisons(selection.filter)
     if number <= _FEW_COMPARISONS:
         return
@@ -190,8 +189,6 @@ def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
 
 
 def _by_columns(order: Order, columns: Mapping[sa.Column[Any], sa.Column[Any]]) -> Order:
-    """Return the same order, with some columns replaced."""
-
     def replace(element: Any, **_: Any) -> Any:
         return columns.get(element) if isinstance(element, sa.Column) else None
 
@@ -227,10 +224,6 @@ def _read(
 
 
 def _conditions_behind(order: Order, place: cursors.Place) -> list[sa.ColumnElement[bool]]:
-    """Make the conditions for the members after a place. No member meets two of them.
-
-    The first condition is for the members nearest to the place.
-    """
     same: list[sa.ColumnElement[bool]] = []
     conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):

@@ -24,7 +24,6 @@ class TextPiece(NamedTuple):
     at: int
 
     def says(self, *words: str) -> bool:
-        """Return whether the piece is one of these words or marks, in upper or lower case."""
         return self.kind in ("name", "mark") and self.text.lower() in words
 
     def content(self) -> str:
@@ -32,11 +31,9 @@ class TextPiece(NamedTuple):
         return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
 
     def quote(self) -> str:
-        """Return the piece as refusals show it."""
         return "the end" if self.kind == "end" else repr(self.text[:40])
 
     def refusal(self, kind: type[Refusal], what: str) -> Refusal:
-        """Make a refusal that names the place of the piece."""
         return kind(f"{what} (character {self.at + 1}).")
 
 
@@ -72,26 +69,22 @@ class PieceReader:
             raise self._unexpected(word.upper() if word.isalpha() else repr(word))
 
     def _take(self, word: str) -> None:
-        """Step past this word or mark. Refuse any other piece."""
         self._check(word)
         self._at += 1
 
     def _optional(self, word: str) -> bool:
-        """Step past this word or mark if it is the current piece, and say whether it was."""
         if self._current.says(word):
             self._at += 1
             return True
         return False
 
     def _separated(self, word: str, read: Callable[[], T]) -> list[T]:
-        """Read one thing, or several that are separated by this word or mark."""
         things = [read()]
         while self._optional(word):
             things.append(read())
         return things
 
     def _unexpected(self, what: str) -> Refusal:
-        """Make the refusal that says that ``what`` should stand here, not the current piece."""
         return self._current.refusal(self._refusal, f"{self._whole} needs {what} here, not {self._current.quote()}")
 
 

@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, Operator] = {one: one for one in ("starts-with", "contains
 
 
 def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Selection:
-    """Read a filter and a sort. An empty text means none.
+    """An empty text means none.
 
     ``neutral`` translates a property's name on the wire into the code's own. Raises BadFilter, BadSort.
     """
@@ -52,13 +52,11 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
 
 
 def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
-    """Read a sort. An empty text means none. ``neutral`` is as in ``read``. Raises BadSort."""
+    """An empty text means none. ``neutral`` is as in ``read``. Raises BadSort."""
     return () if not text.strip() else tuple(_sort_keys(text, neutral))
 
 
 class _Reader(PieceReader):
-    """Reads a filter. Its methods read the pieces that they understand, and stop after them."""
-
     def __init__(self, text: str, neutral: Callable[[str], str]) -> None:
         if len(text) > MAX_CHARACTERS:
             raise BadFilter(f"The filter is longer than {MAX_CHARACTERS} characters.")

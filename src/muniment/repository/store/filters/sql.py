@@ -16,8 +16,6 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class _Spelled(FunctionElement[Any]):
-    """A function whose arguments each database puts into a spelling of its own."""
-
     sqlite = "{0}"
     postgresql: str
 
@@ -115,8 +113,6 @@ class numbers_of(_Spelled):  # noqa: N801
 
 
 class _Numbers(sa.TypeDecorator[Sequence[int]]):
-    """A list of whole numbers as a parameter: JSON on SQLite, an array on PostgreSQL."""
-
     impl = sa.Text
     cache_ok = True
 
@@ -135,10 +131,8 @@ def numbers_parameter(numbers: Sequence[int]) -> sa.ColumnElement[Any]:
 
 
 def plain_folded(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
-    """Fold a plain text (``folding.is_plain``): only A to Z change."""
     return sa.func.lower(by_code_point(text))
 
 
 def double(number: float) -> sa.ColumnElement[float]:
-    """Make a parameter of a number, which the database reads as it reads numbers in JSON."""
     return sa.cast(sa.literal(repr(number), sa.Text()), sa.Double())

@@ -54,7 +54,6 @@ def _was_dated_by_nobody(stored: StoredObject, job: Job) -> bool:
 
 
 def _date(dates: Sequence[str], now: Instant) -> Instant | None:
-    """Return the first of these dates that can be read and believed."""
     for text in dates:
         with contextlib.suppress(ValueError):
             if _EARLIEST <= (date := properties.milliseconds(read_timestamp(text))) <= now:

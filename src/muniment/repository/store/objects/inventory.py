@@ -124,5 +124,4 @@ def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
 
 
 def remove_unnamed(cx: Connection, store: ContentStore, keys: Sequence[str]) -> int:
-    """Remove the contents with these keys that no row names, and return how many it removed."""
     return sum(store.remove(key) for key in set(keys) - stored_contents.used_keys(cx, keys))

@@ -297,7 +297,7 @@ def replace_content(
 
 
 def check_may_have_content(stored: StoredObject, principals: Principals) -> None:
-    """Check that an object may get other content. Raises WrongValue (a folder), CheckedOut, Superseded."""
+    """Raises WrongValue (a folder), CheckedOut, Superseded."""
     check_holds_content(stored.id)
     refuse_others(stored, principals)
     if stored.version.superseded:
@@ -307,7 +307,6 @@ def check_may_have_content(stored: StoredObject, principals: Principals) -> None
 
 
 def check_holds_content(object_id: str) -> None:
-    """Raise WrongValue for a folder or cabinet."""
     if object_ids.holds_objects(object_id):
         raise WrongValue("A folder holds objects, not content.")
 
@@ -330,11 +329,10 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> StoredObject:
-    """Delete an object, and return it as it was. After the commit, the caller removes its ``freed`` contents.
+    """After the commit, the caller removes its ``freed`` contents.
 
-    With ``keep_days``, the object stays in the wastebasket for so many days, and nothing is freed.
-
-    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse (for a folder that is not empty).
+    With ``keep_days``, the object stays in the wastebasket for so many days, and nothing is freed. Raises
+    UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse (for a folder that is not empty).
     """
     stored = lock_to_delete(cx, repository, principals, object_id, kind, expected)
     if object_ids.holds_objects(stored.id) and filing.lock_children(cx, [stored.id], 1):
@@ -431,7 +429,6 @@ def require(permission: Permission, least: Permission, action: str) -> None:
 
 
 def next_seqs(cx: Connection, count: int) -> Sequence[int]:
-    """Return the counters for ``count`` new objects, which the caller is about to store."""
     if cx.dialect.name == "postgresql":
         return cx.scalars(_NEXT_SEQS, {"count": count}).all()
     # SQLite has one writer at a time, and the insert moves the sequence on.

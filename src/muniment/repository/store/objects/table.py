@@ -129,7 +129,6 @@ gone: deleted objects do not keep a named ACL from being removed."""
 
 
 def further_columns() -> Sequence[sa.Column[Any]]:
-    """Make the columns of a table of further contents: the place, the media type and the content."""
     return (
         sa.Column("is_primary", sa.Boolean, nullable=False),
         sa.Column("page", sa.Integer, nullable=False),
@@ -223,17 +222,14 @@ class StoredObject(msgspec.Struct, frozen=True):
 
     @property
     def folder_ids(self) -> list[str]:
-        """The ids of all folders in which the object lies, the first one first."""
         return [] if self.folder_id is None else [self.folder_id, *self.further_folders]
 
     @property
     def chronicle_id(self) -> str:
-        """The id that all versions of the object share."""
         return self.version.chronicle_id or self.id
 
     @property
     def former(self) -> bool:
-        """Whether the object is a former version."""
         return self.version.former
 
 
@@ -270,7 +266,7 @@ _OWN_COLUMNS = len(objects.c) - len(version.columns(FIRST))
 
 
 def read_row(row: Sequence[Any]) -> StoredObject:
-    """Return the object that a row describes. The row has all columns of the table in their order.
+    """The row has all columns of the table in their order.
 
     It reads columns by number, because for a page of hits this takes half the time of reading them by name.
     """
@@ -282,7 +278,6 @@ def read_row(row: Sequence[Any]) -> StoredObject:
 
 
 def row_of(stored: StoredObject) -> dict[str, object]:
-    """Return all columns for the row of a new object."""
     columns = {name: getattr(stored, name) for name in _SAME_NAME}
     texts = {
         "properties": stored_values.encode(stored.properties),
@@ -294,7 +289,6 @@ def row_of(stored: StoredObject) -> dict[str, object]:
 
 
 def read_ids(text: str | None) -> tuple[str, ...]:
-    """Read the ids of further folders from the column ``further_folders``."""
     return () if text is None else _ids.decode(text)
 
 
@@ -320,7 +314,6 @@ def fold_texts(stored: StoredObject) -> str | None:
 
 
 def content_columns(content: StoredContent | None) -> dict[str, object]:
-    """Return the columns that name an object's content."""
     if content is None:
         return {"content_key": None, "content_size": 0, "content_sha256": None}
     return {"content_key": content.key, "content_size": content.size, "content_sha256": content.sha256}

@@ -35,7 +35,6 @@ class Member(NamedTuple):
 
 
 def serialize(cx: Connection, chronicle_id: str) -> None:
-    """Let only one transaction at a time check in versions of a tree, or mend the tree."""
     named_locks.take(cx, f"versions {chronicle_id}")
 
 
@@ -85,7 +84,6 @@ def without(of: Version, labels: Collection[str]) -> Version:
 
 
 def adopt(cx: Connection, first_id: str, tree: Collection[Member], now: Instant) -> None:
-    """Make the first version of a tree, which is about to be restored, the antecedent of those that have none."""
     for stored in _rows(cx, [each.id for each in tree if each.antecedent_id is None]):
         put(cx, stored, msgspec.structs.replace(stored.version, antecedent_id=first_id), now)
 
@@ -113,11 +111,6 @@ def _mend(
     lost_current: Sequence[str],
     now: Instant,
 ) -> None:
-    """Link the remaining versions of a tree. If the current version was removed, make another one current.
-
-    ``antecedents`` maps the id of each removed version to the id of its antecedent. ``lost_current`` holds the id of
-    the removed current version, if any.
-    """
     by_id = {each.id: each for each in tree}
 
     def climb(object_id: str | None) -> str | None:
@@ -152,7 +145,6 @@ def _mend(
 
 
 def _rows(cx: Connection, ids: Collection[str]) -> list[StoredObject]:
-    """Read these objects, and lock their rows."""
     if not ids:
         return []
     query = sa.select(objects).where(objects.c.id.in_(sorted(ids))).order_by(objects.c.seq).with_for_update()

@@ -210,7 +210,7 @@ def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int)
 
 
 def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove at most ``limit`` objects of a repository from the wastebasket. Returns what ``purge`` returns."""
+    """Returns what ``purge`` returns."""
     return _remove(cx, sa.select(wastebasket).where(wastebasket.c.repository_id == repository_id).limit(limit))
 
 
@@ -253,7 +253,6 @@ def _members(repository: Repository, principals: Principals, now: Instant) -> sa
 
 
 def _read(row: sa.Row[tuple[object]]) -> Discard:
-    """Read a row. Its column ``object`` may hold a former owner or content: other columns hold the present ones."""
     content = None
     if row.content_key is not None:
         content = StoredContent(row.content_key, row.content_size, bytes(row.content_sha256))

@@ -44,7 +44,6 @@ def check(
 
 
 def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> dict[int, dict[str, Permission]]:
-    """Return the entries of several ACLs with the name of each accessor instead of its key."""
     names = bearers.names_of_keys(cx, {accessor for entries_of_acl in entries.values() for accessor in entries_of_acl})
     return {
         acl_id: {names.get(accessor, accessor): level for accessor, level in entries_of_acl.items()}
@@ -97,12 +96,10 @@ def of(
 
 
 def drop(cx: Connection, acl_id: int) -> None:
-    """Remove the entries of an ACL."""
     cx.execute(acl_entries.delete().where(acl_entries.c.acl_id == acl_id))
 
 
 def drop_accessor(cx: Connection, accessor: str) -> list[int]:
-    """Remove every entry for this accessor, and return the ACLs that had one."""
     deletion = acl_entries.delete().where(acl_entries.c.accessor == accessor).returning(acl_entries.c.acl_id)
     return list(cx.execute(deletion).scalars())
 
@@ -120,7 +117,6 @@ def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) 
 def permits(
     acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
 ) -> sa.ColumnElement[bool]:
-    """Make the condition that a row's ACL gives one of the accessors a permission above NONE."""
     return sa.exists().where(
         acl_entries.c.acl_id == acl_id,
         acl_entries.c.accessor.in_(accessors),
@@ -129,7 +125,6 @@ def permits(
 
 
 def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int | sa.BindParameter[Any]) -> sa.Subquery:
-    """Make a query for the entries that give one of the accessors at least this permission."""
     return (
         sa.select(acl_entries.c.acl_id, acl_entries.c.permission)
         .where(acl_entries.c.accessor.in_(accessors), acl_entries.c.permission >= at_least)
@@ -157,7 +152,6 @@ def highest(
 
 
 def caller_parameters(principals: Principals) -> dict[str, Any]:
-    """Return the parameters of ``highest`` for this caller."""
     return {"caller_key": principals.key, "caller_accessors": [*sorted(principals.accessors), OWNER]}
 
 
@@ -167,7 +161,6 @@ def level(highest: int | None, *, owns: bool) -> Permission:
 
 
 def permission(cx: Connection, acl_id: int, owner_key: str, principals: Principals) -> Permission:
-    """Return the caller's permission on an object that has this ACL and owner."""
     return permissions(cx, [(acl_id, owner_key)], principals)[(acl_id, owner_key)]
 
 

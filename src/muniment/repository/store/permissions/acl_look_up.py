@@ -122,7 +122,6 @@ def rows_named(cx: Connection, repository_id: int, texts: Collection[str], princ
 
 
 def _choose(rows: Sequence[_R], name: acl_names.AclName, own_key: str) -> _R | None:
-    """Choose the ACL that a name means for a caller, among ``rows`` of ACLs that this caller may see."""
     if name.shown_id:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
     same_name = [row for row in rows if row.name == name.name]

@@ -36,7 +36,7 @@ class AclQuota(msgspec.Struct, frozen=True):
 
 
 def read(text: str) -> AclName | None:
-    """Read a text that names an ACL. Return None for any other text. An owner may contain a slash, a name may not."""
+    """Return None for any other text. An owner may contain a slash, a name may not."""
     if is_id(text):
         return AclName(shown_id=text.lower())
     owner, slash, name = text.rpartition("/")
@@ -61,12 +61,10 @@ def check(name: str) -> None:
 
 
 def is_id(text: str) -> bool:
-    """Return whether the text can be an ACL's id."""
     return _ID.fullmatch(text) is not None
 
 
 def is_name(text: str) -> bool:
-    """Return whether the text can be an ACL's name."""
     if _LIKE_AN_ID.fullmatch(text):
         return False
     return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and text.isprintable()

@@ -106,7 +106,6 @@ def keys_of(cx: Connection, repository_id: int, public_ids: Collection[str]) -> 
 
 
 def has_own(cx: Connection, repository_id: int) -> bool:
-    """Return whether a repository has ACLs that users made, beside the built-in and the unnamed ones."""
     owned = acls.c.owner_key.not_in(("", acl_look_up.UNNAMED))
     return (
         cx.execute(sa.select(acls.c.id).where(acls.c.repository_id == repository_id, owned).limit(1)).first()
@@ -115,7 +114,7 @@ def has_own(cx: Connection, repository_id: int) -> bool:
 
 
 def remove_every(cx: Connection, repository_id: int) -> None:
-    """Remove all ACLs of a repository. No object may carry an ACL when this is called."""
+    """No object may carry an ACL when this is called."""
     while rows := page(cx, repository_id, 0, _AT_A_TIME):
         for row in rows:
             acl_entries.drop(cx, row.id)

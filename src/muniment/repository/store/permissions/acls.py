@@ -67,7 +67,6 @@ _BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
 
 
 def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
-    """Make the built-in ACLs of a repository, ``private`` and ``public``; existing ones stay as they are."""
     for name, entries in _BUILT_IN.items():
         row = acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
         if row is not None:
@@ -234,7 +233,6 @@ def permissions_by_acl(
 
 
 def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
-    """Make a subquery for the ACLs that give the caller at least this permission on objects of others."""
     giving = acl_entries.granting(sorted(principals.accessors), int(at_least))
     query = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
     return query.where(acls.c.repository_id == repository_id).distinct()
@@ -278,7 +276,6 @@ def _check_quota(
 
 
 def owns(owner_key: str, principals: Principals) -> bool:
-    """Return whether the caller may see all entries of this owner's ACLs, and may change the ACLs."""
     return principals.administrator or principals.is_(owner_key)
 
 
@@ -288,7 +285,6 @@ def _acl(row: acl_look_up.Row, entries: Mapping[str, Permission]) -> Acl:
 
 
 def summary(row: acl_look_up.Row, entries: int) -> AclSummary:
-    """Turn a row with all columns into the ACL that a list shows."""
     return AclSummary(row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified)
 
 

@@ -233,12 +233,10 @@ def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_
 
 
 def is_identity(text: object) -> TypeGuard[str]:
-    """Return whether a value from a directory can be an identity: a printable text of 1 to 200 characters."""
     return isinstance(text, str) and 0 < len(text) <= LONGEST_IDENTITY and text.isprintable()
 
 
 def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-    """Return each name, its key, and whether the key is bound to the name's identity."""
     of_identity: dict[str, str] = {}
     of_name: dict[str, dict[str, str | None]] = {}
     for portion in portions(sorted(names)):
@@ -255,10 +253,6 @@ def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, b
 
 
 def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) -> str:
-    """Choose the key for a name whose identity is unknown or not bound yet.
-
-    ``identity_of_key`` has the identity of each key of the name.
-    """
     first_identity = identity_of_key.get(name)
     if first_identity is None:
         return name

@@ -47,7 +47,6 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """The key under which the caller's objects, ACLs and kept searches are stored."""
         return self._key(fold_name(self.id))
 
     @cached_property
@@ -57,7 +56,6 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def accessors(self) -> frozenset[str]:
-        """Every accessor that applies to the caller: themselves, their groups, the world."""
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
@@ -68,7 +66,6 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return bearers.of_names(cx, [name], self.identify, now)[name]
 
     def is_(self, owner_key: str) -> bool:
-        """Return whether this is the caller's key."""
         return self.key == owner_key
 
     def with_keys(self, keys: Mapping[str, str]) -> "Principals":

@@ -77,7 +77,6 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
 
 
 def is_apart(name: str) -> bool:
-    """Return whether a name in the row of an unnamed ACL means that no further object shares the ACL."""
     return name.startswith(_CHANGED)
 
 

@@ -89,7 +89,7 @@ def add(
     most: int,
     above: Comment | None = None,
 ) -> Comment:
-    """Make a comment of the caller on an object. ``most`` is how many comments one user may have written.
+    """``most`` is how many comments one user may have written.
 
     Raises UnknownObject, NotPermitted, WrongValue, QuotaExceeded, VersionConflict (the object is gone).
     """
@@ -125,7 +125,7 @@ def reply(
     now: Instant,
     most: int,
 ) -> Comment:
-    """Make a reply of the caller to a comment. Raises UnknownComment, and what ``add`` raises."""
+    """Raises UnknownComment, and what ``add`` raises."""
     above = find(cx, repository, comment_id, principals)
     if above.depth >= DEEPEST:
         raise WrongValue(f"A reply has at most {DEEPEST} comments above it.")
@@ -173,7 +173,6 @@ def remove(
 
 
 def may_change(comment: Comment, principals: Principals) -> bool:
-    """Return whether the caller is the author, or an administrator."""
     return principals.administrator or principals.is_(comment.author_key)
 
 
@@ -199,7 +198,6 @@ def count(cx: Connection, object_id: str, replies_to: str | None, selection: tre
 
 
 def count_by_author(cx: Connection, author_key: str) -> int:
-    """Count the comments that the bearer of a key has written, in all repositories."""
     query = sa.select(sa.func.count()).select_from(comments).where(comments.c.author_key == author_key)
     return int(cx.execute(query).scalar_one())
 

@@ -67,7 +67,7 @@ def find(cx: Connection, repository_id: int, name: str, *, lock: bool = False) -
 
 
 def add(cx: Connection, repository_id: int, new: RelationType, principals: Principals, now: Instant) -> RelationType:
-    """Add a type to a repository. Raises NotPermitted, WrongValue, NameTaken."""
+    """Raises NotPermitted, WrongValue, NameTaken."""
     _check_administrator(principals)
     if not _NAME.fullmatch(new.name):
         raise WrongValue(

@@ -110,7 +110,7 @@ def find(cx: Connection, repository: Repository, relation_id: str, principals: P
 
 
 def remove(cx: Connection, repository: Repository, relation_id: str, principals: Principals) -> None:
-    """Remove a relation. Raises UnknownRelation, NotPermitted, UnknownObject (an end is gone)."""
+    """Raises UnknownRelation, NotPermitted, UnknownObject (an end is gone)."""
     relation = find(cx, repository, relation_id, principals)
     _ends(cx, repository, relation, principals)
     cx.execute(relations.delete().where(relations.c.id == relation.id))
@@ -158,7 +158,6 @@ def count(
 
 
 def count_by_maker(cx: Connection, maker_key: str) -> int:
-    """Count the relations that the bearer of a key has made, in all repositories."""
     query = sa.select(sa.func.count()).select_from(relations).where(relations.c.maker_key == maker_key)
     return int(cx.execute(query).scalar_one())
 

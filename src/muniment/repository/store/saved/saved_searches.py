@@ -162,12 +162,11 @@ def change(
     now: Instant,
     expected: int | None = None,
 ) -> SavedSearch:
-    """Change a saved search. ``expected`` is the revision that the caller has seen.
+    """``expected`` is the revision that the caller has seen.
 
     If the document changes, all stored results are removed. If the search is made private, the results that others than
-    the owner stored are removed.
-
-    Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded (only if the search grows).
+    the owner stored are removed. Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded
+    (only if the search grows).
     """
     saved_search = _own(cx, repository_id, "search", search_id, principals, expected)
     columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved_search.revision + 1}
@@ -270,12 +269,10 @@ def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[S
 
 
 def may_change(search: SearchSummary, principals: Principals) -> bool:
-    """Return whether the caller may change and remove a search that they see."""
     return principals.administrator or principals.is_(search.owner_key)
 
 
 def count_by_owner(cx: Connection, owner_key: str) -> int:
-    """Count the saved searches and templates of the owner with this key, in all repositories."""
     query = sa.select(sa.func.count()).select_from(saved_searches).where(saved_searches.c.owner_key == owner_key)
     return int(cx.execute(query).scalar_one())
 
@@ -401,8 +398,6 @@ def _size(name: str, description: str, document: SavedDocument) -> int:
 
 
 class _Written(WrittenNames, frozen=True, omit_defaults=True):
-    """What the column ``names`` holds: the names, and the question of a ``SavedDocument``."""
-
     question: str = ""
 
 

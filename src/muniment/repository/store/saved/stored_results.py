@@ -28,7 +28,6 @@ class StoredResults(msgspec.Struct, frozen=True):
 
 
 def write(object_ids: Sequence[str]) -> str:
-    """Return the ids of hits as the JSON text that is stored."""
     return msgspec.json.encode(object_ids).decode()
 
 
@@ -40,7 +39,7 @@ def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -
 
 
 def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
-    """Return the caller's stored results. Raises NoStoredResults."""
+    """Raises NoStoredResults."""
     row = cx.execute(
         sa.select(saved_results.c.object_ids, saved_results.c.stored).where(*_of(search_id, caller))
     ).first()
@@ -70,19 +69,16 @@ def remove(cx: Connection, search_id: str, caller: str) -> None:
 
 
 def remove_among(cx: Connection, search_ids: sa.Select[Any], caller: str) -> None:
-    """Remove a caller's stored results of these searches."""
     of_searches = saved_results.c.search_id.in_(search_ids)
     cx.execute(saved_results.delete().where(of_searches, saved_results.c.caller == caller))
 
 
 def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
-    """Remove every caller's stored results of a search, except those of the caller ``but``."""
     statement = saved_results.delete().where(saved_results.c.search_id == search_id)
     cx.execute(statement if but is None else statement.where(saved_results.c.caller != but))
 
 
 def forget(cx: Connection, caller: str) -> int:
-    """Remove all stored results of a user who is removed, and return for how many searches there were any."""
     return cx.execute(saved_results.delete().where(saved_results.c.caller == caller)).rowcount
 
 

@@ -75,7 +75,6 @@ class ContentBucket:
 
     @property
     def address(self) -> str:
-        """The bucket and the prefix, as an operator reads them."""
         return f"{self._options.endpoint}/{self._options.bucket}/{self._prefix}"
 
     def head(self, name: str) -> int:
@@ -153,11 +152,9 @@ class ContentBucket:
                 return
 
     def abort(self, upload: UnfinishedUpload) -> None:
-        """Abort an unfinished upload, and remove its parts that are already in the store."""
         self._ask("DELETE", self._prefix + upload.name, {"uploadId": upload.id})
 
     def open_file(self, name: str) -> Any:
-        """Open a new object for writing, and return the library's file object for it."""
         return obstore.open_writer(self._store, self._prefix + name, buffer_size=PART_BYTES, max_concurrency=1)
 
     @property
@@ -213,7 +210,6 @@ class ContentBucket:
         return SigningKey(options.access_key, secret, options.region)
 
     def _ask(self, method: str, name: str, query: dict[str, str]) -> "lxml.etree._Element":
-        """Send a request for which the library has no function, and return the answer's XML document."""
         parts, path = urlsplit(self._options.endpoint), f"/{self._options.bucket}" + (f"/{name}" if name else "")
         request = S3Request(method, parts.netloc, path, query)
         connection: http.client.HTTPConnection
@@ -292,14 +288,12 @@ class ObjectWriter:
                 self._file.write(piece)
 
     def close(self) -> None:
-        """Send what is left, and make the object."""
         self.write([])
         with self._bucket.asking():
             self._file.close()
 
     @property
     def is_in_parts(self) -> bool:
-        """Whether the store may have parts of the object already."""
         return self._size >= PART_BYTES
 
     def drop(self) -> None:

@@ -30,7 +30,6 @@ class S3Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The path with the query, encoded for the request's first line."""
         return self._path + ("?" + self._query if self._query else "")
 
     @property
@@ -42,7 +41,6 @@ class S3Request(msgspec.Struct, frozen=True):
         return "&".join(f"{quote(name, '-_.~')}={quote(value, '-_.~')}" for name, value in sorted(self.query.items()))
 
     def headers(self, credentials: SigningKey, now: datetime) -> dict[str, str]:
-        """Return the headers that the request needs; ``now`` is in UTC."""
         moment, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
         digest = hashlib.sha256(b"").hexdigest()
         headers = {"host": self.host, "x-amz-content-sha256": digest, "x-amz-date": moment}

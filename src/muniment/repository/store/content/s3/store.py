@@ -45,7 +45,6 @@ class S3Writer:
         self._over = False
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes, in one or several pieces. Raises NotStored."""
         with self._lock:
             if self._over:
                 raise ValueError("this content was finished or aborted")
@@ -69,7 +68,6 @@ class S3Writer:
         return StoredContent(self._key, self._size, self._digest.digest())
 
     def abort(self) -> None:
-        """Drop the bytes, without waiting for the store. After ``finish`` it does nothing."""
         if not self._over:
             self._drop_in_background()
 
@@ -99,18 +97,12 @@ class S3Store:
         self._claimed = False
 
     def writer(self) -> ContentWriter:
-        """Return a writer for new content. It sends nothing to the store yet."""
         return self._writer(uuid.uuid4().hex)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
         return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once, and return them in the same order. Raises NotStored.
-
-        If it raises NotStored, it first removes the contents that were sent. The sweep removes those that remain.
-        """
         self._claim()
         new_contents = [StoredContent(uuid.uuid4().hex, len(each), hashlib.sha256(each).digest()) for each in contents]
         with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
@@ -190,7 +182,6 @@ class S3Store:
             yield file
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Return whether the content is there and has this digest. Raises StoreUnavailable."""
         digest = hashlib.sha256()
         try:
             for block in self._blocks(key, self._size(key)):
@@ -219,11 +210,6 @@ class S3Store:
             return False
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs.
-
-        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends within
-        the block, removing is allowed again. Raises Busy.
-        """
         return self._lock.keeping()
 
     def older_than(self, before: Instant) -> Iterator[str]:
@@ -244,11 +230,9 @@ class S3Store:
             log.warning("unfinished uploads cannot be listed", reason=refusal.sentence)
 
     def packs(self, before: Instant) -> Iterator[Pack]:  # noqa: ARG002 - the contract's parameter
-        """Yield nothing: each content is an object of its own."""
         return iter(())
 
     def drop(self, pack: Pack) -> bool:  # noqa: ARG002 - the contract's parameter
-        """Return False: there are no packs."""
         return False
 
     def _writer(self, key: str) -> S3Writer:

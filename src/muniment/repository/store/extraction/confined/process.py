@@ -72,7 +72,6 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """End the worker process, even while it reads a file."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -188,7 +187,6 @@ def extract(file: Path | int, name: str, media_type: str, options: RepositoryOpt
 
 
 def limits(options: RepositoryOptions) -> Limits:
-    """Return the limits that the settings allow for one file."""
     return Limits(
         seconds=options.extraction_seconds,
         memory=options.extraction_memory_mib << 20,

@@ -99,7 +99,6 @@ def _program(column: int, audit: int, process_id: int) -> list[bytes]:
 
 
 def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
-    """Return, for each call, the tests of its arguments. A test that passes jumps over the refusal that follows it."""
     return {
         "fcntl": [_one_of(1, _DESCRIPTOR_COMMANDS)],
         "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
@@ -121,7 +120,6 @@ def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
 
 
 def _one_of(number: int, values: Sequence[int]) -> list[bytes]:
-    """Test that an argument has one of these values."""
     return [_argument(number), *(_step(_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values))]
 
 

@@ -144,10 +144,6 @@ def _wide(content: bytes, charset: str) -> str:
 
 
 def _is_wide_text(content: bytes, encoding: str) -> bool:
-    """Return whether bytes are text in an encoding of 16 or 32 bits: no controls, and letters of one script only.
-
-    All scripts of East Asia count as one; Latin letters may stand among those of any script.
-    """
     if not encoding.startswith(("utf-16", "utf-32")):
         return False
     try:
@@ -168,7 +164,6 @@ def _is_binary(content: bytes) -> bool:
 
 
 def _charset(charset_name: str) -> str:
-    """Return the codec of a charset's name, also if signs stand around it, or if its beginning is a common mistake."""
     label = _LABEL.search(charset_name.lower())
     names = [label[0], re.sub(r"-[ie]$", "", label[0])] if label else []
     names += [right + names[0][len(wrong) :] for wrong, right in _LABEL_CHANGES if names and names[0].startswith(wrong)]
@@ -196,7 +191,6 @@ def _is_mostly_utf_8(content: bytes) -> bool:
 
 
 def _of_seven_bits(content: bytes) -> tuple[str, float]:
-    """Return the first charset of seven bits in which the bytes can be read, and how sure that is."""
     for encoding in ("iso2022_jp_ext", "iso2022_jp_2004", "iso2022_kr"):
         try:
             content.decode(encoding)
@@ -207,10 +201,6 @@ def _of_seven_bits(content: bytes) -> tuple[str, float]:
 
 
 def _detect(content: bytes) -> tuple[str, float]:
-    """Return the encoding that the bytes look like, and how sure that is, from 0 to 1.
-
-    A few bytes beyond ASCII say little, so only encodings that are still in use come into question for them.
-    """
     sample = content[:_SAMPLE]
     is_little = len(sample) - len(sample.translate(None, bytes(range(128, 256)))) < _FEW_BYTES
     era = chardet.EncodingEra.MODERN_WEB if is_little else chardet.EncodingEra.ALL

@@ -42,7 +42,6 @@ def mail_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
 
 
 def mails_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
-    """Read the text of many mails in the mbox format."""
     parts = _Parts(inner)
     starts = [*_SEPARATOR.finditer(content)]
     ends = [match.start() for match in starts[1:]] + [len(content)]
@@ -54,8 +53,6 @@ def mails_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
 
 
 class _Parts:
-    """The text of mails, part by part."""
-
     def __init__(self, inner: inner_files.InnerFiles) -> None:
         self.pieces: list[str] = []
         self.notes: list[str] = []
@@ -130,7 +127,6 @@ def _is_attached(part: Message) -> bool:
 
 
 def _header(message: Message, name: str) -> str:
-    """Return a header as it was meant: with the characters of encoded words, and of bytes without any label."""
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     raw = _FOLD.sub("", raw).strip()
     if _BARE_BYTES.search(raw):

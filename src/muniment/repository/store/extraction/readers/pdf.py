@@ -28,7 +28,7 @@ _HYPHEN = re.compile("[\ufffe\x02][ \t]*\r?\n?")
 
 
 def read(file: BinaryIO, limits: Limits) -> Extracted:
-    """Read the text of a PDF. Raises Unreadable."""
+    """Raises Unreadable."""
     file.seek(max(0, file.seek(0, io.SEEK_END) - 2048))
     has_end = b"%%EOF" in file.read()
     file.seek(0)
@@ -120,7 +120,6 @@ def _is_widget(annotation: Any) -> bool:
 
 
 def _form(pdf: pypdfium2.PdfDocument, numbers: Iterable[int]) -> Iterator[str]:
-    """Yield what the fields of a form on these pages show: texts, except passwords, and the options that are chosen."""
     # With a form of the binding's own, each page would be painted for its fields, which takes long.
     settings = pypdfium2.raw.FPDF_FORMFILLINFO(version=2)
     form = pypdfium2.raw.FPDFDOC_InitFormFillEnvironment(pdf, settings)

@@ -21,7 +21,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If the result is shorter than ``characters``, it has ``note``.
+    """If the result is shorter than ``characters``, it has ``note``.
 
     A result of exactly ``characters`` counts as cut, and its note says only that it was cut.
     """

@@ -34,7 +34,7 @@ _UNENDED = "The file is truncated or damaged: its end is missing."
 
 
 def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
-    """Read the text of a file. Raises Unreadable, Unsupported; a library may raise anything for a malformed file."""
+    """Raises Unreadable, Unsupported; a library may raise anything for a malformed file."""
     inner = inner_files.InnerFiles(limits, read_within)
     result = read_within(file, name, media_type, inner)
     cut = plain.cut(result.text, f"{result.note} {inner.note}".strip(), limits.characters)

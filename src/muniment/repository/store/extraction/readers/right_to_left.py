@@ -35,7 +35,6 @@ class _Cluster(NamedTuple):
 
 
 def is_read_to_the_left(character: str) -> bool:
-    """Return whether a character belongs to a script that is written from right to left."""
     return unicodedata.bidirectional(character) in {"R", "AL"}
 
 
@@ -59,7 +58,6 @@ def in_reading_order(line: Sequence[Glyph], narrowest_gap: float) -> str:
 
 
 def _run_within_text(run: list[_Cluster]) -> list[str]:
-    """Return the texts between two letters that are read to the right. Only from the first letter to the last turn."""
     places = [number for number, cluster in enumerate(run) if cluster.direction == "right"]
     if not places:
         return [cluster.text for cluster in run]
@@ -69,7 +67,6 @@ def _run_within_text(run: list[_Cluster]) -> list[str]:
 
 
 def _turned(clusters: Sequence[_Cluster]) -> list[str]:
-    """Read from the right to the left. Only words and numbers that are read to the right keep their order."""
     pieces: list[str] = []
     kept: list[str] = []
     pending: list[str] = []
@@ -90,10 +87,6 @@ def _turned(clusters: Sequence[_Cluster]) -> list[str]:
 
 
 def _with_blanks_placed(line: Sequence[Glyph], narrowest_gap: float) -> list[Glyph]:
-    """Put each blank without a width between the words before and after it, unless they touch each other.
-
-    Many PDFs hold no blanks, only gaps. The library that reads them adds blanks, also around marks above letters.
-    """
     glyphs: list[Glyph] = []
     words: list[list[Glyph]] = [[]]
     for glyph in line:
@@ -114,7 +107,6 @@ def _with_blanks_placed(line: Sequence[Glyph], narrowest_gap: float) -> list[Gly
 
 
 def _clusters(line: Sequence[Glyph]) -> list[_Cluster]:
-    """Put the characters together that have one place, from the left to the right. Marks follow their letters."""
     letters = [glyph for glyph in line if not unicodedata.combining(glyph.character)]
     texts: dict[tuple[float, float], str] = {}
     for glyph in sorted(letters, key=lambda glyph: glyph.left + glyph.right):
@@ -129,7 +121,6 @@ def _clusters(line: Sequence[Glyph]) -> list[_Cluster]:
 
 
 def _numbers_joined(clusters: Sequence[_Cluster]) -> list[_Cluster]:
-    """Join the digits of a number, with the signs between two of them, to one cluster."""
     joined: list[_Cluster] = []
     for place, cluster in enumerate(clusters):
         before = joined[-1] if joined else None

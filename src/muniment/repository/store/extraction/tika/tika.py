@@ -160,7 +160,6 @@ class TikaServer:
                 connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        """Open a connection, without a TLS handshake."""
         host, is_tls = self._address.hostname or "", self._address.scheme == "https"
         port = self._address.port or (443 if is_tls else 80)
         try:

@@ -11,8 +11,6 @@ _Values = str | list[str]
 
 
 class _File(msgspec.Struct, gc=False):
-    """The facts that are used of a file, named as releases 1, and those since, name them."""
-
     text: _Values = msgspec.field(default="", name="X-TIKA:content")
     name: _Values = msgspec.field(default="", name="resourceName")
     parsers: _Values = msgspec.field(default="", name="X-TIKA:Parsed-By")

@@ -44,7 +44,6 @@ class ContentPlace(NamedTuple):
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the main content, which the object's own row names."""
         return self.is_primary and self.page == 0
 
 
@@ -85,7 +84,6 @@ def of(cx: Connection, object_id: str) -> list[ObjectContent]:
 
 
 def count(cx: Connection, object_id: str) -> int:
-    """Count the further contents of an object."""
     query = sa.select(sa.func.count()).where(further_contents.c.object_id == object_id)
     return cx.execute(query).scalar_one()
 
@@ -98,7 +96,7 @@ def of_all(cx: Connection, object_ids: Collection[str]) -> Iterator[ObjectConten
 
 
 def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[ObjectContent]]:
-    """Return the further contents of each of these objects, by object id. Objects without any are left out."""
+    """Objects without any are left out."""
     several: dict[str, list[ObjectContent]] = {}
     for each in of_all(cx, object_ids):
         several.setdefault(each.object_id, []).append(each)
@@ -162,7 +160,6 @@ def _at(object_id: str, place: ContentPlace) -> sa.ColumnElement[bool]:
 
 
 def row_of(present: ObjectContent) -> dict[str, object]:
-    """Return the columns for the row of a content, without the row's own id."""
     return _row(present.object_id, present.place, present.media_type, present.content, present.added)
 
 
@@ -187,7 +184,7 @@ def _row(
 
 
 def read_row(row: Sequence[Any]) -> ObjectContent:
-    """Return the content that a row describes. The row has all columns of the table in their order."""
+    """The row has all columns of the table in their order."""
     counter, object_id, is_primary, page, media_type, essence, modifier, added, key, size, sha256 = row
     place = ContentPlace(bool(is_primary), page, essence, modifier)
     return ObjectContent(counter, object_id, place, media_type, added, StoredContent(key, size, bytes(sha256)))

@@ -92,7 +92,7 @@ def keep_or_share(
 
 
 def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Remove the keys of these contents from the set ``keys``. Return those that were in the set, each once."""
+    """Return those that were in the set, each once."""
     own = tuple(dict.fromkeys(content.key for content in contents if content.key in keys))
     keys.difference_update(own)
     return own
@@ -176,7 +176,7 @@ def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
-    """Move ``count`` uses from ``original`` to ``copy``. The caller has just made as many rows name ``copy``.
+    """The caller has just made as many rows name ``copy``.
 
     If the original was the content that new uploads of equal bytes use, the copy takes its place. If the original has
     no use left, its row is removed.

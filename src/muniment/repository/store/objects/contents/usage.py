@@ -79,7 +79,6 @@ def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount =
 
 
 def of(cx: Connection, owner_key: str) -> Amount:
-    """Return the counts of an owner's key."""
     row = _OF.first(cx, owner=owner_key)
     return Amount(*row) if row else NOTHING
 
@@ -91,7 +90,6 @@ def every(cx: Connection) -> dict[str, Amount]:
 
 
 def too_much(quota: StorageQuota) -> QuotaExceeded:
-    """Return the refusal of content that would exceed the quota."""
     return QuotaExceeded(f"That is more content than one user may own: {quota.bytes} bytes.")
 
 

@@ -73,7 +73,6 @@ def link(cx: Connection, stored: table.StoredObject, folder_ids: Sequence[str], 
 
 
 def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str]:
-    """Return those of the given ids that belong to objects of the repository."""
     return {row[0] for row in _rows(cx, ids) if row[1] == repository_id}
 
 
@@ -83,7 +82,6 @@ def taken(cx: Connection, ids: Collection[str]) -> list[str]:
 
 
 def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> set[str]:
-    """Return the given chronicle ids that belong to an object, or a tree of versions, of another repository."""
     foreign = {row[0] for row in _rows(cx, chronicle_ids) if row[1] != repository_id}
     for portion in portions(sorted(set(chronicle_ids))):
         query = sa.select(_objects.c.chronicle_id).where(

@@ -143,7 +143,7 @@ def _serialize(cx: Connection, view: RepositoryView, object_id: str) -> None:
 
 
 def _tree(cx: Connection, stored: StoredObject) -> list[version_tree.Member]:
-    """Return all versions of an object's tree. Raises QuotaExceeded if it has ``MOST_VERSIONS`` already."""
+    """Raises QuotaExceeded if it has ``MOST_VERSIONS`` already."""
     if stored.version.chronicle_id is None:
         alone = stored.version
         return [version_tree.Member(stored.id, stored.seq, stored.id, None, alone.labels, alone.former)]

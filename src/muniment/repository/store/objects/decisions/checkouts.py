@@ -29,10 +29,10 @@ def check_out(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Check an object out for the caller. If they have it checked out already, nothing changes.
+    """If they have it checked out already, nothing changes.
 
-    ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (if the
-    caller lacks the permission Version), VersionConflict, WrongValue (a folder), CheckedOut.
+    ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (if the caller lacks the
+    permission Version), VersionConflict, WrongValue (a folder), CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, "check this object out")
@@ -78,7 +78,6 @@ def check(stored: StoredObject, permission: Permission, action: str) -> None:
 
 
 def _may_go_on(cx: Connection, stored: StoredObject, holder: Principals | None) -> bool:
-    """Return whether the user who has the object checked out may check it in, or nobody can say who that is."""
     lock = stored.version.lock
     if holder is None or lock is None:
         return True

@@ -106,7 +106,7 @@ def put(
     text: queue.ExtractedText | None = None,
     quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> ContentChange:
-    """Give the object a content at a place. With ``overwrite``, it replaces a content that is there already.
+    """With ``overwrite``, it replaces a content that is there already.
 
     ``text`` is the text of a new main content. ``text`` and ``quota`` are as in ``objects.replace_content``. After the
     commit, the caller removes the same contents as after ``objects.replace_content``. Raises what that function raises,
@@ -147,10 +147,9 @@ def remove(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Remove a content from an object, and return the object.
+    """After the commit, the caller removes the ``freed`` contents of that object.
 
-    After the commit, the caller removes the ``freed`` contents of that object. Raises UnknownObject, NotPermitted,
-    VersionConflict, CheckedOut, NoContent, Superseded.
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent, Superseded.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     present = find(cx, stored, wanted)

@@ -96,7 +96,6 @@ def copy(
 
 
 def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], limit: int) -> list[StoredObject]:
-    """Return and lock the current versions in these folders that the caller may browse, each once."""
     children: dict[str, StoredObject] = {}
     for portion in portions(folder_ids):
         linked = sa.select(folder_links.c.object_id).where(
@@ -116,7 +115,6 @@ def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], l
 def _places(
     original: StoredObject, parents: Mapping[str, Sequence[str]], copies: Mapping[str, StoredObject]
 ) -> list[str]:
-    """Return the ids of the new folders for the copy of an object. Folders that are not copied yet are left out."""
     return [copies[folder_id].id for folder_id in parents[original.id] if folder_id in copies]
 
 

@@ -73,7 +73,7 @@ def create_all(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Make objects as ``create`` does. Most statements are sent once for all of them.
+    """Most statements are sent once for all of them.
 
     If it raises for one of them, the caller rolls back the transaction, so that none is made.
     """
@@ -161,5 +161,4 @@ def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: 
 
 
 def _is_listed(draft: StoredObject, view: RepositoryView) -> bool:
-    """Return whether the list of a folder, or the list of the cabinets, will contain the object."""
     return draft.folder_id is not None or view.catalogue.is_a(draft.type, "cabinet")

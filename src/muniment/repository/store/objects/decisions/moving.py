@@ -46,7 +46,7 @@ def move(
     to_folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Move an object from one of its folders to another. The caller needs Write on the object and on both folders.
+    """The caller needs Write on the object and on both folders.
 
     Its other links stay. Raises what ``link`` and ``unlink`` raise.
     """
@@ -74,7 +74,7 @@ def unlink(
 def read_member(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str
 ) -> StoredObject:
-    """Read an object that lies in this folder. Raises UnknownObject."""
+    """Raises UnknownObject."""
     stored, _ = objects.read(cx, repository, object_id, principals)
     _check_in_folder(stored, folder_id)
     return stored

@@ -140,7 +140,6 @@ def _versions(cx: Connection, discards: Sequence[StoredObject], now: Instant) ->
 
 
 def _of_whole_tree(chronicle_id: str, tree: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return, by id, the ``version`` of each object of a tree of which nothing is left. The oldest is given first."""
     versions: dict[str, Version] = {}
     numbers, lost = {each.id: each.version.number for each in tree}, all(each.former for each in tree)
     antecedents: dict[str, str] = {}
@@ -173,7 +172,6 @@ def _check_rights(cx: Connection, discards: Sequence[StoredObject], principals: 
 
 
 def _open_folder(cx: Connection, view: RepositoryView, type_name: str, folder_id: str) -> StoredObject | None:
-    """Return a folder if it still exists and the caller may write in it, else None."""
     try:
         return creation.may_create(cx, view, type_name, folder_id)
     except (UnknownObject, NotPermitted):
@@ -191,7 +189,6 @@ def _check_kinds(discards: Sequence[StoredObject], catalogue: Catalogue) -> None
 def _claim_names(
     cx: Connection, view: RepositoryView, names: Mapping[str, str], places: Mapping[str, Sequence[str]]
 ) -> None:
-    """Claim the names of restored objects in the folders to which they return, except folders restored with them."""
     claims: dict[str, list[str]] = {}
     for object_id, name in names.items():
         among = [""] if object_ids.kind_of(object_id) == "cabinet" else []
@@ -202,7 +199,6 @@ def _claim_names(
 
 
 def _valid(stored: StoredObject, catalogue: Catalogue) -> dict[str, list[Value]]:
-    """Return the values that fit the present properties of the type. All others are dropped."""
     definitions = catalogue.properties_of(stored.type)
     return {
         name: values

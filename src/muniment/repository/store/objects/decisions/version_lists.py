@@ -32,7 +32,6 @@ class History(NamedTuple):
         return _NEWEST_FIRST
 
     def members(self, _cx: Connection) -> sa.Select[Any]:
-        """Make the query for the members."""
         chronicle_id = self.stored.version.chronicle_id
         of_tree = table.c.id == self.stored.id if chronicle_id is None else table.c.chronicle_id == chronicle_id
         return sa.select(table).where(of_tree, lists.browsable(self.view))
@@ -55,7 +54,6 @@ class Checkouts(NamedTuple):
         return _BY_HOLDER
 
     def members(self, cx: Connection) -> sa.Select[Any]:
-        """Make the query for the members."""
         held: sa.ColumnElement[bool] = table.c.lock_owner_key.is_not(None)
         if self.mine:
             held = table.c.lock_owner_key == self.view.principals.key

@@ -32,7 +32,6 @@ def lock_children(cx: Connection, folder_ids: Collection[str], limit: int) -> li
 
 
 def with_all_above(cx: Connection, folder_ids: Iterable[str]) -> set[str]:
-    """Return the ids of these folders and of all folders above them, on every path."""
     every = set(folder_ids)
     edge = sorted(every)
     while edge:
@@ -84,19 +83,16 @@ def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
 
 
 def rename(cx: Connection, stored: StoredObject, name: str) -> None:
-    """Write an object's new name into its rows of ``folder_links``."""
     if stored.further_folders:
         cx.execute(folder_links.update().where(folder_links.c.object_id == stored.id).values(name=name))
 
 
 def mark(cx: Connection, stored: StoredObject, *, former: bool) -> None:
-    """Write into an object's rows of ``folder_links`` whether it is a former version."""
     if stored.further_folders and stored.former != former:
         cx.execute(folder_links.update().where(folder_links.c.object_id == stored.id).values(former=int(former)))
 
 
 def drop(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Remove the rows of ``folder_links`` of objects that are about to be removed."""
     for ids in portions(each.id for each in stored_objects if each.further_folders):
         cx.execute(folder_links.delete().where(folder_links.c.object_id.in_(ids)))
 

@@ -58,12 +58,10 @@ NAMES = frozenset({"r_folder_path", "i_ancestor_id"})
 
 
 def split(path: str) -> list[str]:
-    """Return the names of a path."""
     return [_ESCAPED.sub(r"\1", name) for name in _NAME.findall(path)]
 
 
 def write(name: str) -> str:
-    """Write a name as a step of a path, with the slash before it."""
     return "/" + _TO_ESCAPE.sub(lambda match: "\\" + match[0], name)
 
 
@@ -210,7 +208,6 @@ def _paths(
 
 
 def _with_all_above(folder_id: str, names: Mapping[str, str], parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the ids of a folder and of those above it. The folder comes first, each other one after a folder in it."""
     ids: dict[str, None] = {}
     left = [folder_id]
     while left and len(ids) < MOST_ABOVE:

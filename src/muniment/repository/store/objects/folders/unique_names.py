@@ -52,7 +52,6 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
 
 
 def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:
-    """Make a query with the parameter ``names``. It finds one of them that an object other than ``besides`` has."""
     named = table.c.name.in_(sa.bindparam("names", expanding=True))
     current = table.c.former == sa.literal_column("0")
     return sa.select(table.c.name).where(named, current, key != besides).limit(1)

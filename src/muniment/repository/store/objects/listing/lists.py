@@ -205,7 +205,6 @@ def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: S
 
 
 def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
-    """Count what ``page_among`` lists in all."""
     members, _ = _among(cx, view, object_ids)
     return pages.count(cx, members, _any_property, EVERYTHING)
 
@@ -225,7 +224,7 @@ def parents(
 
 
 def count_parents(cx: Connection, stored: StoredObject, selection: Selection = EVERYTHING) -> int:
-    """Count what ``parents`` lists in all. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     ids, properties = _parents(cx, stored)
     return pages.count(cx, sa.select(ids.c.value), properties, selection)
 
@@ -286,7 +285,6 @@ def _list_conditions(folder: Folder) -> list[sa.ColumnElement[bool]]:
 
 
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
-    """Make the condition that the caller may browse the object of a row."""
     if view.principals.administrator:
         return sa.true()
     acl_ids = acls.acls_with(view.repository.id, view.principals, principals.Permission.BROWSE)
@@ -332,7 +330,6 @@ def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, i
 
 
 def _stored_property(definition: PropertyDefinition) -> ListedProperty:
-    """Make the SQL expressions for a property whose values are stored in the JSON column ``properties``."""
     name = sa.literal(definition.name, sa.Text())
     is_text = definition.kind == "string"
     if definition.repeating:

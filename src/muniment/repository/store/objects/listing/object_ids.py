@@ -25,7 +25,6 @@ _DIGITS_OF_KIND = {
 
 
 def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> str:
-    """Return the id, in lower case, of an object of this type with this counter (``seq``)."""
     return _digits(catalogue, type_name) + keys.scramble(cx, keys.OBJECTS, counter)
 
 
@@ -43,12 +42,10 @@ def may_be_of(object_id: str, kind: str) -> bool:
 
 
 def kind_of(object_id: str) -> str:
-    """Return the kind of the object with this id: cabinet, folder, document or object."""
     return next((kind for kind, digits in _DIGITS.items() if object_id.startswith(digits)), "object")
 
 
 def holds_objects(object_id: str) -> bool:
-    """Return whether the object with this id is a folder or a cabinet."""
     return object_id.startswith(_DIGITS_OF_KIND["folder"])
 
 

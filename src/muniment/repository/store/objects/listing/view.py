@@ -25,5 +25,4 @@ class RepositoryView(msgspec.Struct, frozen=True):
     def read(
         cls, cx: Connection, repository: Repository, principals: Principals, *, unique_names: bool = False
     ) -> Self:
-        """Make the caller's view of a repository, with the object types that it has now."""
         return cls(repository, object_types.catalogue(cx, repository.id), principals, unique_names)

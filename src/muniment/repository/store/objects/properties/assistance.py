@@ -36,7 +36,6 @@ class Assistance(msgspec.Struct, frozen=True):
     depends_on: str = ""
 
     def list_values(self, of_object: Mapping[str, Sequence[Single]]) -> list[AllowedValue]:
-        """List the values that are allowed, or suggested, for an object with these values of its properties."""
         others = of_object.get(self.depends_on, ()) if self.depends_on else ()
         return [each for each in self.values if not each.when or any(value in each.when for value in others)]
 

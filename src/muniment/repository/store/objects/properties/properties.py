@@ -81,7 +81,7 @@ def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value
 
 
 def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
-    """Return one value of the property. A text is converted to the property's kind. Raises WrongValue."""
+    """A text is converted to the property's kind. Raises WrongValue."""
     if isinstance(json_value, str):
         _check_text(definition, json_value)
     # Blanks around a text that stands for another kind of value are allowed. Texts of the kind "string" keep them.
@@ -95,13 +95,11 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
 
 
 def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
-    """Return whether stored values fit the property: a caller could send each of them, and as many of them."""
     most = MAX_VALUES if definition.repeating else 1
     return len(values) <= most and all(_fits(definition, value) for value in values)
 
 
 def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Value]:
-    """Return the values of a property as a caller sends them: dates as texts."""
     if definition.kind != "date":
         return list(values)
     return [timestamp(value) for value in values if isinstance(value, int)]

@@ -20,5 +20,4 @@ def encode(values: Mapping[str, list[Value]]) -> str:
 
 
 def decode(text: str) -> dict[str, list[Value]]:
-    """Read the values of properties that ``encode`` wrote."""
     return _decoder.decode(text)

@@ -61,7 +61,6 @@ class Version(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        """The number, such as 1.0."""
         return self.labels[0]
 
 
@@ -72,7 +71,6 @@ In the row of such an object, all columns of the version are null or 0."""
 
 
 def columns(version: Version) -> dict[str, object]:
-    """Return the columns of a row that hold a version."""
     lock = version.lock
     return {
         "chronicle_id": version.chronicle_id,
@@ -118,12 +116,10 @@ def values(object_id: str, version: Version) -> dict[str, list[Value]]:
 
 
 def encode(labels: Collection[str]) -> str:
-    """Write labels as the text that a row holds."""
     return msgspec.json.encode(tuple(labels)).decode()
 
 
 def decode(labels: str | None) -> tuple[str, ...]:
-    """Read the labels of a row."""
     return _FIRST_LABELS if labels is None else _labels.decode(labels)
 
 
@@ -166,14 +162,13 @@ def read_labels(text: str) -> tuple[str, ...]:
 
 
 def read_comment(text: str) -> str:
-    """Read the comment of a check-in. Raises WrongValue."""
+    """Raises WrongValue."""
     if len(text) > LONGEST_COMMENT or not is_storable(text):
         raise WrongValue(f"The comment of a check-in has at most {LONGEST_COMMENT} characters of Unicode text.")
     return text
 
 
 def names_current(text: str) -> bool:
-    """Return whether the labels that a caller sends include ``CURRENT``."""
     return any(part.strip().upper() == CURRENT for part in text.split(","))
 
 

@@ -224,13 +224,12 @@ class Catalogue:
         return definition
 
     def property_of(self, type_name: str, name: str) -> PropertyDefinition:
-        """Find a property of this type. Raises UnknownType, UnknownProperty."""
+        """Raises UnknownType, UnknownProperty."""
         if name not in self.properties_of(type_name):
             raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
         return self.properties_of(type_name)[name]
 
     def having(self, name: str) -> frozenset[str]:
-        """Return the types that have a property of this name."""
         roots = [kind.name for kind in self._types.values() if any(each.name == name for each in kind.properties)]
         return self.with_subtypes(roots)
 
@@ -343,7 +342,6 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
 
 def _checked_part(kind: ObjectType) -> ObjectType:
-    """Return a copy of a type without labels, with every property searchable. ``hold`` ignores differences in these."""
     plain = [msgspec.structs.replace(each, label="", searchable=True, awaiting_index=False) for each in kind.properties]
     return msgspec.structs.replace(kind, label="", properties=tuple(plain))
 

@@ -128,7 +128,6 @@ def finish(cx: Connection, done: Reindexing) -> None:
 
 
 def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
-    """Make the condition that a row is the reindexing of a property in a repository."""
     return sa.and_(reindexings.c.repository_id == repository_id, reindexings.c.property == name)
 
 
@@ -150,7 +149,6 @@ class IndexedProperties:
         return cls(catalogue, reached)
 
     def lacking(self, stored: StoredObject) -> AbstractSet[str]:
-        """Return the names of the properties that the object's document leaves out."""
         if not self._reached:
             return self._unsearchable
         lacking = set(self._unsearchable)

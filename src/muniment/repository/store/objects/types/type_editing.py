@@ -67,20 +67,17 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
 def add_property(
     cx: Connection, repository_id: int, type_name: str, definition: PropertyDefinition, now: Instant
 ) -> None:
-    """Add one property, as ``add_properties`` does."""
     add_properties(cx, repository_id, type_name, [definition], now)
 
 
 def add_properties(
     cx: Connection, repository_id: int, type_name: str, definitions: Sequence[PropertyDefinition], now: Instant
 ) -> None:
-    """Add properties to a custom type. No object has a value of them yet, so nothing is indexed again.
+    """No object has a value of them yet, so nothing is indexed again.
 
     It calls ``object_types.lock_all``, so properties of one name agree although they are added to several types at the
-    same time. It also locks the type and those above it (``hold``).
-
-    Raises UnknownType (also for a built-in type), NameTaken, VersionConflict, WrongValue (also if a property of the
-    same name, in another type, has another kind).
+    same time. It also locks the type and those above it (``hold``). Raises UnknownType (also for a built-in type),
+    NameTaken, VersionConflict, WrongValue (also if a property of the same name, in another type, has another kind).
     """
     if not definitions:
         return
@@ -194,7 +191,7 @@ def remove_type(cx: Connection, repository_id: int, name: str) -> None:
 
 
 def remove_property(cx: Connection, repository_id: int, type_name: str, name: str) -> None:
-    """Remove a property from a custom type. ``removal.remove_property`` has checked that it may be removed."""
+    """``removal.remove_property`` has checked that it may be removed."""
     of_type = select_types(repository_id, [type_name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type, type_properties.c.name == name))
 
@@ -262,5 +259,4 @@ def _change_property(
 
 
 def _changeable(definition: PropertyDefinition) -> dict[str, object]:
-    """Return the columns that may differ between properties of one name in several types."""
     return {"length": definition.length, "label": definition.label, "rules": encode_rules(definition)}

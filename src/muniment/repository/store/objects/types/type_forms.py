@@ -93,13 +93,12 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_label(label: str) -> None:
-    """Raise WrongValue for a label that is too long, or that no database can store."""
     if len(label) > MAX_LABEL or not is_storable(label):
         raise WrongValue(f"A label is Unicode text of at most {MAX_LABEL} characters.")
 
 
 def new_definition(form: PropertyForm, siblings: Mapping[str, PropertyDefinition]) -> PropertyDefinition:
-    """Make the definition of a new property; ``siblings`` are the properties of its type. Raises WrongValue."""
+    """Raises WrongValue."""
     check_name(form.name, "property")
     if form.kind is msgspec.UNSET:
         raise WrongValue(f"The new property {form.name!r} needs a kind, such as 'string'.")

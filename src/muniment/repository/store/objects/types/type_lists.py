@@ -13,7 +13,6 @@ from muniment.repository.store.objects.types.object_types import BUILT_IN, BUILT
 
 
 def custom_properties(repository_id: int) -> sa.Select[Any]:
-    """Make a query for the names and kinds of those properties of custom types that queries may use."""
     kind = sa.cast(type_properties.c.kind, sa.String(64)).label("kind")
     every = sa.select(type_properties.c.name, kind).join_from(type_properties, object_types)
     is_searchable = sa.and_(type_properties.c.searchable, sa.not_(type_properties.c.awaiting_index))
@@ -65,7 +64,6 @@ def count(
 def _list_query(
     repository_id: int, root: str | None, prefix: str
 ) -> tuple[sa.Select[Any], listed.PropertiesOf, pages.Order]:
-    """Make a query for the types. Return it with the properties for filters and sorts, and with the default order."""
     text = sa.String(64)
     subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
     built_in = [
@@ -103,7 +101,6 @@ def _list_query(
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
-    """Make a query for custom types: ``root`` and those below it, or all if ``root`` is None."""
     of_repository = sa.select(object_types.c.name, object_types.c.parent, object_types.c.label).where(
         object_types.c.repository_id == repository_id
     )

@@ -41,17 +41,14 @@ class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
-    """Give a repository the types and properties of a types file.
-
-    Return one line of text for each type and each property that was added or changed.
+    """Return one line of text for each type and each property that was added or changed.
 
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true, ... }``. A ``parent`` that is left out is ``document``, and a
     ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
-    again changes nothing. The function first calls ``object_types.lock_all``.
-
-    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue. A file that would change the parent
-    of a type, the kind or ``repeating`` of a property, or an inherited property is refused with WrongValue.
+    again changes nothing. The function first calls ``object_types.lock_all``. Raises BadTypesFile, UnknownType,
+    NameTaken, InUse, VersionConflict, WrongValue. A file that would change the parent of a type, the kind or
+    ``repeating`` of a property, or an inherited property is refused with WrongValue.
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")

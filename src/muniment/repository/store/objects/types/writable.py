@@ -64,7 +64,7 @@ def read(
 def _check_rules(
     ruled: Sequence[PropertyDefinition], values: Mapping[str, list[Value]], current: Mapping[str, list[Value]]
 ) -> None:
-    """Check values against closed lists. Raises WrongValue.
+    """Raises WrongValue.
 
     A property is checked only if its own value changes, or if the property on which its list depends changes.
     """
@@ -84,7 +84,7 @@ def _check_rules(
 
 
 def object_name(values: Mapping[str, list[Value]]) -> str:
-    """Return the object's name. Raises WrongValue if it has none, or one that is too long or reads in another order."""
+    """Raises WrongValue if it has none, or one that is too long or reads in another order."""
     name = text_of(values, "object_name")
     if not name.strip():
         raise WrongValue("An object needs a name: give the property 'object_name'.")

@@ -84,7 +84,6 @@ def _number(value: float, section: Sequence[_Token], *, signed: bool) -> str:
 
 
 def _placed(integer: str, decimals: str, section: Sequence[_Token]) -> str:
-    """Put the digits and the decimals where the code has them, with the texts around and between them."""
     holders = [place for place, token in enumerate(section) if token[0] == "number" and token[1] in "0#?"]
     point = next((place for place, token in enumerate(section) if token == ("number", ".")), len(section))
     whole = [place for place in holders if place < point]

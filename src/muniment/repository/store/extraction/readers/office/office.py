@@ -29,11 +29,6 @@ _CUT_OFF = "The XML is not well-formed; the text is what could be read of it."
 
 
 class _Dialect(NamedTuple):
-    """Which elements of a part hold text (``texts``), stand for a break or a blank, or are left out?
-
-    If ``kinds_of_cells`` are given, cells with values of other kinds are left out.
-    """
-
     texts: frozenset[str]
     lines: frozenset[str]
     blanks: frozenset[str]
@@ -87,8 +82,6 @@ _PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 
 
 class _Words:
-    """Collects the text of a part, as the target of an XML parser."""
-
     def __init__(self, dialect: _Dialect) -> None:
         self._dialect = dialect
         self._inside = self._skipping = 0
@@ -120,8 +113,7 @@ class _Words:
         """Refuse a document type, which could declare entities: ECMA-376 part 2 forbids it, and nobody needs it."""
         raise Unreadable("The file is damaged: a part of it has a document type declaration.")
 
-    def close(self) -> None:
-        """End the document, as the parser's interface asks."""
+    def close(self) -> None: ...
 
     def _is_other_cell(self, name: str, attributes: Mapping[str, str]) -> bool:
         if name != "table-cell" or not self._dialect.kinds_of_cells:
@@ -139,8 +131,6 @@ class _Words:
 
 
 class _Package:
-    """An open ZIP file, whose parts ``packed`` has checked, and the text that was read from it."""
-
     def __init__(self, archive: zipfile.ZipFile, inner: inner_files.InnerFiles) -> None:
         self._archive = archive
         self._inner = inner
@@ -151,7 +141,6 @@ class _Package:
         self._notes: dict[str, None] = {}
 
     def add(self, part: str, dialect: _Dialect) -> None:
-        """Add the text of an XML part, as ``text_of`` returns it."""
         self.add_text(self.text_of(part, dialect))
 
     def text_of(self, part: str, dialect: _Dialect) -> str:
@@ -180,29 +169,23 @@ class _Package:
             parser.close()
 
     def add_page(self, part: str) -> None:
-        """Add the text of an XHTML part. Add nothing if there is no such part or the text is long enough already."""
         if part in self._names and self.characters_left >= 0:
             self.add_text(markup.html_text(self._archive.read(part)).text)
 
     def add_text(self, text: str) -> None:
-        """Add a text."""
         self._pieces.append(text)
         self.characters_left -= len(text)
 
     def has(self, part: str) -> bool:
-        """Return whether there is such a part."""
         return part in self._names
 
     def content(self, part: str) -> bytes:
-        """Return the bytes of a part."""
         return self._archive.read(part)
 
     def add_note(self, note: str) -> None:
-        """Note what was left out."""
         self._notes[note] = None
 
     def add_around(self, part: str, kinds: Collection[str] = (*_DIALECTS, *_INNER)) -> None:
-        """Add the text of the parts of some kinds to which a part refers, and of the files among them, each once."""
         for _id, kind, other in self.related_parts(part):
             if other in self._added or other not in self._names or kind not in kinds:
                 continue
@@ -233,7 +216,6 @@ class _Package:
         self.add_text(self._inner.text_of(name, content))
 
     def add_background(self, part: str) -> None:
-        """Add the text that a layout or a master lays behind its slides. A placeholder there holds only a hint."""
         if part in self._added or part not in self._names or self.characters_left < 0:
             return
         self._added.add(part)
@@ -250,7 +232,6 @@ class _Package:
             raise Unreadable(f"The file is damaged: its part {part} is missing or cannot be read.") from error
 
     def related_parts(self, part: str) -> Iterator[tuple[str, str, str]]:
-        """Yield each reference from a part of an Office Open XML file to another part: its id, its kind, that part."""
         folder, name = posixpath.split(part)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         if relations not in self._names:
@@ -268,11 +249,9 @@ class _Package:
         raise Unreadable("The file is damaged: it does not name its main part.")
 
     def related(self, part: str, kind: str) -> list[str]:
-        """Return the parts of a kind to which a part refers, and which are there."""
         return [other for _id, each, other in self.related_parts(part) if each == kind and other in self._names]
 
     def result(self, about_part: str) -> Extracted:
-        """Return all text, in the order in which it was added. ``about_part`` says what the file says about itself."""
         said = self._about(about_part) if about_part in self._names else {}
         return Extracted("\n".join(self._pieces), " ".join(self._notes), said)
 
@@ -375,7 +354,6 @@ def _sheets(package: _Package, main: str, file: BinaryIO) -> None:
 
 
 def _places_of_sheets(package: _Package, main: str) -> dict[str, str]:
-    """Return the parts of a workbook's sheets by name, or by part if the workbook is binary."""
     parts = {
         key: part for key, kind, part in package.related_parts(main) if kind.endswith("sheet") and package.has(part)
     }
@@ -401,7 +379,6 @@ def _tables(package: _Package, file: BinaryIO) -> None:
 
 
 def _book(package: _Package) -> str:
-    """Add the pages of a book. Return the part that says what the book says about itself."""
     root = package.tree("META-INF/container.xml").find(".//{*}rootfile")
     if root is None:
         raise Unreadable("The file is damaged: the book does not name its main part.")

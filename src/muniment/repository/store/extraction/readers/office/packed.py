@@ -25,8 +25,6 @@ class _KeyNeeded(Exception):
 
 
 class _Budget:
-    """The bytes that may still be unpacked, over all archives within one file."""
-
     def __init__(self, limits: Limits) -> None:
         self._bytes_left = limits.loaded_bytes
         self._sentence = f"The file unpacks to more than {self._bytes_left} bytes; it was not read."
@@ -54,7 +52,7 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
 
 
 def inflate(file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], limits: Limits) -> bytes:
-    """Unpack a packed file. Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
+    """Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
     budget = _Budget(limits)
     file.seek(0)
     out = io.BytesIO()

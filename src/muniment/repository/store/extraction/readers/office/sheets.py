@@ -40,7 +40,6 @@ class Formats(NamedTuple):
 
 
 def read_formats(book: lxml.etree._Element, styles: lxml.etree._Element) -> Formats:
-    """Read the number formats from the main part of a workbook and from its styles."""
     codes = {entry.get("numFmtId"): entry.get("formatCode") or "" for entry in styles.iter("{*}numFmt")}
     numbers = [entry.get("numFmtId", "0") for entry in styles.iterfind("{*}cellXfs/{*}xf")]
     of_styles = [(int(number) if number.isdecimal() else 0, codes.get(number, "")) for number in numbers]
@@ -57,7 +56,6 @@ class Room:
         self.cells = _MOST_CELLS
 
     def is_left(self) -> bool:
-        """Return whether there is room for more."""
         return self.characters > 0 and self.cells > 0
 
 
@@ -75,7 +73,6 @@ class Shown:
         self._pieces: list[str] | None = None
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Begin an element, as the parser's interface asks."""
         name = tag.rpartition("}")[2]
         if name == "row":
             number = attributes.get("r", "")
@@ -87,7 +84,6 @@ class Shown:
             self._pieces = []
 
     def end(self, tag: str) -> None:
-        """End an element, as the parser's interface asks."""
         name = tag.rpartition("}")[2]
         if self._pieces is None:
             return
@@ -100,7 +96,6 @@ class Shown:
             self._pieces = None
 
     def data(self, text: str) -> None:
-        """Add text, as the parser's interface asks."""
         if self._pieces is not None:
             self._pieces.append(text)
 
@@ -108,8 +103,7 @@ class Shown:
         """Refuse a document type, which could declare entities."""
         raise Unreadable("The file is damaged: a part of it has a document type declaration.")
 
-    def close(self) -> None:
-        """End the document, as the parser's interface asks."""
+    def close(self) -> None: ...
 
     def _begin_cell(self, attributes: Mapping[str, str]) -> None:
         self._column += 1
