@@ -1,4 +1,4 @@
-"""Why does the repository refuse? Each address declares the status and the code of each refusal."""
+"""Why does the repository refuse?"""
 
 from muniment.ground.refusals import NotStored, Refusal
 

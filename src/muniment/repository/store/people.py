@@ -1,7 +1,4 @@
-"""Which users and groups may enter a repository, and how are they changed?
-
-A directory in the same process answers. If the directory runs elsewhere, nothing answers yet.
-"""
+"""Which users and groups may enter a repository, and how are they changed?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which repositories does this installation have? A resource of a directory guards each open repository."""
+"""Which repositories does this installation have?"""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -152,10 +152,7 @@ def are_more_than(cx: Connection, repository_id: int, position: Position, count:
 
 
 def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
-    """Return when the first line after the position was noted; None if no line follows.
-
-    A line counts only if no later commit can put another line before it.
-    """
+    """Return when the first line after the position was noted; None if no line follows."""
     row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
     return None if row is None else row.noted
 

@@ -1,7 +1,7 @@
-"""Several contents as one zip file. It is made while it is sent, so it is never whole in memory or on a disk.
+"""Several contents as one zip file.
 
-Sources: PKWARE's APPNOTE 6.3.10 (4.3.9: sizes and checksums follow the bytes; 4.5.3: zip64). Entries are deflated,
-because some readers of streams refuse an uncompressed entry whose size comes after its bytes.
+It is made while it is sent, so it is never whole in memory or on a disk. Sources: PKWARE's APPNOTE 6.3.10 (4.3.9: sizes
+and checksums follow the bytes; 4.5.3: zip64).
 """
 
 import io

@@ -1,7 +1,7 @@
-"""May content be removed now? A lock decides. All processes of an installation share it, on every machine.
+"""May content be removed now?
 
-On PostgreSQL it is a lock of the database, which ends with the connection that holds it. An installation on SQLite has
-one machine, so there it is the lock of a file.
+A lock decides. On PostgreSQL it is a lock of the database, which ends with the connection that holds it. An
+installation on SQLite has one machine, so there it is the lock of a file.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""The extractor: it takes files from the queue, has them read in the sandbox, and stores the results.
-
-It reads a small plain text file itself, because such a file is not parsed.
-"""
+"""The extractor: it takes files from the queue, has them read in the sandbox, and stores the results."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Which format does a file have? Its first bytes decide, or else its media type, its name, or its markup."""
+"""Which format does a file have?"""
 
 import re
 import zipfile

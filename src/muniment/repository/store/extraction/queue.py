@@ -318,8 +318,7 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
     """Store the reason why there is no text, and note a change of kind `text`.
 
-    With `retry`, the file waits for its next attempt, and nothing is noted, if it has one left. Returns False if the
-    job is lost, as ``renew`` does.
+    With `retry`, the file waits for its next attempt, and nothing is noted, if it has one left.
     """
     reason = _storable(reason)
     if state != "retry":

@@ -1,7 +1,6 @@
-"""Where in a list does the next page begin? A cursor says where. It is sealed, and valid for one caller and one list.
+"""Where in a list does the next page begin?
 
-A cursor holds the place of the last member of the page before. The database goes on from there, so a deep page costs
-no more than the first, and no member is skipped or repeated when others are added or removed.
+A cursor says where. It is sealed, and valid for one caller and one list.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""One page of a list whose members are in no table. Each member is a name with properties: texts or integers."""
+"""One page of a list whose members are in no table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple

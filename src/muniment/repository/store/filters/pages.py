@@ -1,7 +1,6 @@
 """Read one page of a list: the members that meet a filter, in the order of a sort, from any place on.
 
-The place of a member consists of the values that it is sorted by, and of its key at the end. The database continues
-after a place, so a page costs the same at any depth.
+The place of a member consists of the values that it is sorted by, and of its key at the end.
 """
 
 from collections.abc import Mapping, Sequence

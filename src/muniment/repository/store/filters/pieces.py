@@ -1,7 +1,4 @@
-"""Cut a caller's text into pieces, and read the pieces one after the other.
-
-The pieces are texts in quotes, numbers, names, operators and marks.
-"""
+"""Cut a caller's text into pieces, and read the pieces one after the other."""
 
 import re
 from collections.abc import Callable

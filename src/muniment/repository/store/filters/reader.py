@@ -1,8 +1,4 @@
-"""Read `filter` and `sort` as callers write them. Source: docs/filters.md, the grammar.
-
-Every refusal says at which character it arose, counted from 1, unless the whole text is too long. Length, nesting and
-the number of comparisons are limited.
-"""
+"""Read `filter` and `sort` as callers write them. Source: docs/filters.md, the grammar."""
 
 import re
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""A filter and a sort as they were read: which members of a list are wanted, and in which order.
-
-Properties have the code's own names, which no setting changes. ``place`` is the number of the character at which a part
-begins; refusals name it.
-"""
+"""A filter and a sort as they were read: which members of a list are wanted, and in which order."""
 
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,4 @@
-"""Which objects are there, whatever a caller's rights? The index agent, checks and sweeps read them here.
-
-A page of hits reads its objects here, too, after ``search/visibility`` has decided which of them a caller may see.
-"""
+"""Which objects are there, whatever a caller's rights?"""
 
 from collections.abc import Collection, Container, Sequence
 

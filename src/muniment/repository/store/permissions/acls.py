@@ -1,12 +1,8 @@
 """Access control lists (ACLs): who may do how much with the objects that carry one?
 
-An entry gives a permission to an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of
-all entries that apply to a caller, the highest permission counts. The owner can always read, and an administrator can
-do everything.
-
-The name of an ACL is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, or
-else a common one: a built-in ACL, or one that an administrator made. Callers get the same answer about an ACL that they
-may not see as about one that does not exist.
+The owner can always read, and an administrator can do everything. A bare name means the caller's own ACL, or else a
+common one: a built-in ACL, or one that an administrator made. Callers get the same answer about an ACL that they may
+not see as about one that does not exist.
 """
 
 from collections.abc import Collection, Mapping

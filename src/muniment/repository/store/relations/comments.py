@@ -1,9 +1,7 @@
 """Comments on objects, and replies to them: keep, find, change, remove, list.
 
-Callers who may read an object see its comments. To write one takes the permission Relate on the object. Only the author
-and administrators may change or remove one. The replies to a comment are removed with it. When an object is deleted,
-the database removes its comments in the same transaction. The index does not hold comments, so no search finds them.
-Source: docs/interface.md, ours 20.
+Only the author and administrators may change or remove one. When an object is deleted, the database removes its
+comments in the same transaction. Source: docs/interface.md, ours 20.
 """
 
 import secrets

@@ -1,8 +1,6 @@
 """Relations between two objects: keep, find, remove, list.
 
-A relation leads from a parent to a child and has a type. Callers who may browse both objects see the relation. For
-anybody else it does not exist. To make or to remove a relation takes the permission Relate on both objects. When either
-object is deleted, the database removes the relation in the same transaction. Ids are random. Source: docs/interface.md,
+When either object is deleted, the database removes the relation in the same transaction. Source: docs/interface.md,
 ours 20.
 """
 

@@ -1,8 +1,8 @@
-"""Which results of a saved search did a caller store? The ids of the hits at one moment, in their order.
+"""Which results of a saved search did a caller store?
 
-Stored results belong to the caller who stored them, because they were found with the caller's rights. Nobody else reads
-them. When the caller reads them, objects that the caller may not browse any more are left out (``objects.lists``).
-Source: docs/interface.md, ours 12.
+Stored results belong to the caller who stored them, because they were found with the caller's rights. When the caller
+reads them, objects that the caller may not browse any more are left out (``objects.lists``). Source: docs/interface.md,
+ours 12.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Which objects lie below a prefix of a bucket? Every request to an S3 store is made here, with a time limit.
+"""Which objects lie below a prefix of a bucket?
 
 After the store was silent, every caller is refused at once for some seconds, so that a dead store does not keep all
 threads of a server waiting.

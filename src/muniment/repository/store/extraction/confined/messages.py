@@ -1,4 +1,4 @@
-"""The messages between the extractor and its worker process, as JSON. A file's text follows ``ReadAnswer``."""
+"""The messages between the extractor and its worker process, as JSON."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Which files does an archive hold? ZIP and tar archives are read; `inner_files` reads what is in them."""
+"""Which files does an archive hold?"""
 
 import tarfile
 import zipfile

@@ -1,8 +1,4 @@
-"""Which files are within a file? They are read within limits that all of them share, whatever holds them.
-
-An archive, a mail or an office document holds files, which may hold files again. What no reader here reads can be kept
-for another one.
-"""
+"""Which files are within a file?"""
 
 import lzma
 import re

@@ -1,4 +1,4 @@
-"""What is the text of a mail, or of a file of many mails? Headers, bodies, and what is attached, in their order."""
+"""What is the text of a mail, or of a file of many mails?"""
 
 import email
 import email.header

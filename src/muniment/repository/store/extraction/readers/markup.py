@@ -1,4 +1,4 @@
-"""What is the text of HTML and XML? Most tags become line breaks. HTML's scripts and styles are left out."""
+"""What is the text of HTML and XML?"""
 
 import html.entities
 import re

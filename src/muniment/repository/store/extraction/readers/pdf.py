@@ -1,4 +1,4 @@
-"""What is the text of a PDF? Its pages give their words, in the order in which they are read, and what a form holds."""
+"""What is the text of a PDF?"""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""How is the text of each format read? There is a reader for each format. Readers run only inside the sandbox."""
+"""How is the text of each format read? Readers run only inside the sandbox."""
 
 import email
 import email.policy

@@ -1,6 +1,7 @@
-"""How does a Tika server read a file? It gets the file over HTTP, within limits of time and of bytes.
+"""How does a Tika server read a file?
 
-Its answer is kept in memory as it came: only the sandbox reads it (`tika_answers`). No redirect is followed.
+It gets the file over HTTP, within limits of time and of bytes. Its answer is kept in memory as it came: only the
+sandbox reads it (`tika_answers`).
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What does a Tika server's answer say? It is a list in JSON: the file, then every file within it."""
+"""What does a Tika server's answer say?"""
 
 from typing import BinaryIO
 

@@ -104,7 +104,7 @@ def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[Obj
 
 
 def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
-    """Return how many bytes each object's further contents have, by object id. Objects without any are left out."""
+    """Return how many bytes each object's further contents have, by object id."""
     by_id: dict[str, int] = {}
     for each in of_all(cx, object_ids):
         by_id[each.object_id] = by_id.get(each.object_id, 0) + each.content.size
@@ -133,12 +133,12 @@ def put(cx: Connection, present: ObjectContent, media_type: str, content: Stored
 
 
 def take_out(cx: Connection, present: ObjectContent) -> None:
-    """Remove one content. The caller counts the uses."""
+    """Remove one content."""
     cx.execute(further_contents.delete().where(further_contents.c.id == present.id))
 
 
 def remove(cx: Connection, object_ids: Sequence[str]) -> list[ObjectContent]:
-    """Remove all further contents of at most a few hundred objects, and return them. The caller counts the uses."""
+    """Remove all further contents of at most a few hundred objects, and return them."""
     gone = further_contents.delete().where(further_contents.c.object_id.in_(object_ids))
     return [read_row(row) for row in cx.execute(gone.returning(further_contents))]
 

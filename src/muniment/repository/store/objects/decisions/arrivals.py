@@ -1,7 +1,6 @@
 """How do objects that already have ids and dates, such as those of an export, come into a repository?
 
-No right is checked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
-the index takes it up.
+No right is checked, and nobody sees the objects before the repository is opened.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,7 +1,6 @@
 """Check an object in: as the next minor or major version, or as the first version of a branch.
 
-Each version is a new object, with an id of its own. It lies in the folders of the version from which it is made. It
-also has the owner and the ACL of that version, unless the caller gives others. Source: docs/interface.md, ours 17.
+Source: docs/interface.md, ours 17.
 """
 
 from collections.abc import Mapping, Sequence

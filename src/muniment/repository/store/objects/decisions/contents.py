@@ -1,8 +1,4 @@
-"""Which contents does an object have? Find, add, replace or remove one.
-
-The main content stands in the object's own row, and all others in ``further_contents``. Each change gives the object a
-new revision. Source: docs/interface.md, ours 3.
-"""
+"""Which contents does an object have? Source: docs/interface.md, ours 3."""
 
 from collections.abc import Sequence
 

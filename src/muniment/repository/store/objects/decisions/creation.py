@@ -1,7 +1,4 @@
-"""May a caller make new objects in a folder, and which properties do these objects get?
-
-Objects that are made together share most statements. An import makes up to a few hundred at a time.
-"""
+"""May a caller make new objects in a folder, and which properties do these objects get?"""
 
 from collections.abc import Mapping, Sequence
 

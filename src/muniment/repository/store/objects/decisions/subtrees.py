@@ -1,7 +1,5 @@
 """Delete a folder with everything in it, or refuse and delete nothing.
 
-If an object in the folder also lies in a folder outside, only its links to the deleted folders are removed. If the
-caller asks to delete all links, such an object is deleted, too.
 Source: docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
 """
 

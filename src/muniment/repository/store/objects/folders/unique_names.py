@@ -1,9 +1,8 @@
-"""Is a name still free in a folder? This is checked only if the settings want unique names (decision 0077).
+"""Is a name still free in a folder?
 
-Names that differ only in the composition of accents are equal. The folder's row is locked until the end of the
-transaction, so that no two callers take one name at the same time. Objects that had equal names before the settings
-changed keep them. A refusal may reveal an object that the caller may not browse. Operators who want unique names accept
-this (docs/interface.md, ours 2).
+This is checked only if the settings want unique names (decision 0077). The folder's row is locked until the end of the
+transaction, so that no two callers take one name at the same time. A refusal may reveal an object that the caller may
+not browse. Operators who want unique names accept this (docs/interface.md, ours 2).
 """
 
 import unicodedata

@@ -160,7 +160,7 @@ def sort(
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
     """Return the digests of the contents of these objects, in any order; an object without content is left out.
 
-    It checks no right. It takes one statement, however many objects there are.
+    It checks no right.
     """
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
@@ -292,10 +292,7 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
 
 
 def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
-    """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists.
-
-    The shown names of the built-in types begin with ``type_prefix``.
-    """
+    """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists."""
 
     def find(name: str) -> ListedProperty:
         definition = view.catalogue.property(name)

@@ -1,7 +1,4 @@
-"""May the caller use the object that a row of another table names?
-
-Queries for such rows contain the condition that is made here.
-"""
+"""May the caller use the object that a row of another table names?"""
 
 import sqlalchemy as sa
 

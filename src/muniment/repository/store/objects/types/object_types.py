@@ -1,7 +1,4 @@
-"""The tree of object types, with the properties that each type adds to those of its parent.
-
-The four built-in types are part of the program. Only custom types are stored, under our neutral names.
-"""
+"""The tree of object types, with the properties that each type adds to those of its parent."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple

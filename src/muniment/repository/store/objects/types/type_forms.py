@@ -1,5 +1,4 @@
-"""Which definition of a property or a type does a form ask for? REST, the types file and the command line all fill in
-these forms, with neutral names. Source: docs/interface.md, ours 19."""
+"""Which definition of a property or a type does a form ask for? Source: docs/interface.md, ours 19."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which properties may a caller write, and which values do they send? Each value is converted to its property's kind.
+"""Which properties may a caller write, and which values do they send?
 
 A property that the caller may not write is refused, unless its values are the present ones. Source: docs/interface.md,
 ours 2.

@@ -1,7 +1,4 @@
-"""How does a spreadsheet show a number? By the code of its number format (ECMA-376 part 1, 18.8.31).
-
-Fractions, powers of ten and conditions are left out: the number itself is text enough there.
-"""
+"""How does a spreadsheet show a number? By the code of its number format (ECMA-376 part 1, 18.8.31)."""
 
 import datetime as dt
 import re

@@ -1,4 +1,4 @@
-"""How is a file opened that Office has encrypted for nobody? Its password stands in the specification.
+"""How is a file opened that Office has encrypted for nobody?
 
 Excel encrypts a workbook whose structure is protected, and opens it again by this password without asking (MS-XLS
 2.4.191, MS-OFFCRYPTO 2.3).

@@ -1,4 +1,4 @@
-"""How many bytes does a packed file really hold? They are counted while it is unpacked, before a library reads it."""
+"""How many bytes does a packed file really hold?"""
 
 import bz2
 import gzip

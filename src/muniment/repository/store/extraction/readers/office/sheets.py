@@ -1,6 +1,6 @@
-"""What is in the cells of a spreadsheet? Each gives its value, and beside it what it shows if that is another text.
+"""What is in the cells of a spreadsheet?
 
-A library reads the values. The parts of an Excel file say, in the order of ECMA-376, how cells show them.
+The parts of an Excel file say, in the order of ECMA-376, how cells show them.
 """
 
 import datetime as dt
