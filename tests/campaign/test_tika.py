@@ -15,11 +15,12 @@ from muniment.ground.clock import SECOND, Instant
 from muniment.repository.extraction_options import ExtractionOptions
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.store import repositories
-from muniment.repository.store.extraction import extractor, queue
+from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.tika import tika
 from muniment.repository.store.objects import found_properties
 from tests.tika import START_SECONDS, NoTika, TikaProcess, fetched, running_tika
 from tests.unit.repository import sample_files as made
+from tests.unit.repository.store.extraction.draining import drain
 from tests.unit.repository.store.extraction.test_extractor import Folder, keep
 
 pytestmark = [pytest.mark.campaign, pytest.mark.only("sqlite"), pytest.mark.timeout(3 * START_SECONDS)]
@@ -101,7 +102,7 @@ def test_a_real_server_reads_what_our_own_readers_do_not(
         "mail.eml": made.eml("body", attached=("testMSG.msg", documents["testMSG.msg"])),
     }
     ids = dict(zip(files, keep(repository_db, store, repository_id, files, now), strict=True))
-    extractor.drain(repository_db, store, options(server), found_properties.keep, lambda: now + 100 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 100 * SECOND)
     with repository_db.read() as cx:
         texts = queue.text_of(cx, list(ids.values()))
         locked = queue.status(cx, ids[LOCKED])
@@ -135,12 +136,12 @@ def test_a_server_that_is_frozen_or_killed_costs_no_file(
             return queue.status(cx, object_id)
 
     server.send(signal.SIGSTOP)
-    extractor.drain(repository_db, store, options(server, 5), found_properties.keep, lambda: now + 100 * SECOND)
+    drain(repository_db, store, options(server, 5), found_properties.keep, lambda: now + 100 * SECOND)
     assert (status(old).state, status(own).state) == ("waiting", "done")
     server.send(signal.SIGCONT)
     server.kill()
-    extractor.drain(repository_db, store, options(server), found_properties.keep, lambda: now + 2000 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 2000 * SECOND)
     assert status(old).reason == queue.WAITS_FOR_TIKA
     server.start()
-    extractor.drain(repository_db, store, options(server), found_properties.keep, lambda: now + 4000 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 4000 * SECOND)
     assert (status(old).state, status(old).attempts) == ("done", 0)

@@ -66,7 +66,7 @@ def one_after_the_other(shelf: Shelf, earlier: Decision, later: Decision) -> Bas
 
 def add(type_name: str, name: str, kind: PropertyKind = "string", *, searchable: bool = True) -> Decision:
     definition = PropertyDefinition(name, kind, searchable=searchable)
-    return lambda cx, shelf: type_editing.add_property(cx, shelf.repository.id, type_name, definition, shelf.now)
+    return lambda cx, shelf: type_editing.add_properties(cx, shelf.repository.id, type_name, [definition], shelf.now)
 
 
 def change(type_name: str, *forms: PropertyForm) -> Decision:

@@ -13,9 +13,9 @@ from muniment.repository.bulk.importing.report import ImportReport
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.store import repositories
 from muniment.repository.store.content.files import FileStore
-from muniment.repository.store.extraction import extractor
 from muniment.repository.store.objects import found_properties, objects
 from tests.unit.cli.test_importing import BOSS, Place
+from tests.unit.repository.store.extraction.draining import drain
 
 PICTURE = "\x89PNG"
 OLD = "1999-12-31T23:00:00.123Z"
@@ -38,7 +38,7 @@ def test_what_was_not_read_is_counted_by_reason_and_listed_by_name(
         place.write(name, "").write_bytes(said.encode("latin-1"))
     place.load()
     assert "  2 waiting\n" in place("index", "report")
-    extractor.drain(place.database, FileStore(place.data / "content"), RepositoryOptions(), found_properties.keep)
+    drain(place.database, FileStore(place.data / "content"), RepositoryOptions(), found_properties.keep)
     tree = place.tree()
     why = "The file is a picture; such files are not read."
     listed = {

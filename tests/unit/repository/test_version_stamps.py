@@ -53,7 +53,7 @@ def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:
     assert renewed(shelf, before) == {"types"}
     before = read(shelf)
     with shelf.database.begin() as cx:
-        type_editing.add_property(cx, repository_id, "well", PropertyDefinition("depth", "integer"), now)
+        type_editing.add_properties(cx, repository_id, "well", [PropertyDefinition("depth", "integer")], now)
     assert renewed(shelf, before) == {"types"}
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import repository_tables
 from muniment.repository.refusals import InUse, UnknownProperty, WrongValue
 from muniment.repository.store import repositories
-from muniment.repository.store.objects import inventory, objects, wastebasket
+from muniment.repository.store.objects import inventory, wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
 from muniment.repository.store.objects.types import object_types, type_editing
 from muniment.repository.store.permissions import acls
@@ -107,7 +107,7 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> Remove
     contents += [further.content for further in further_contents.remove(cx, ids)]
     cx.execute(table.delete().where(table.c.id.in_(ids)))
     freed = stored_contents.release(cx, contents)
-    usage.release(cx, objects.amounts(portion, sizes))
+    usage.release(cx, usage.amounts(portion, sizes))
     return RemovedObjects(len(portion), freed)
 
 

@@ -78,9 +78,11 @@ def test_a_property_goes_when_no_object_has_a_value_for_it(typed: Shelf) -> None
     assert "pages" not in typed.catalogue().properties_of("memo")
     assert "to_" in typed.catalogue().properties_of("memo")
     with typed.database.begin() as cx:
-        type_editing.add_property(cx, typed.repository.id, "letter", PropertyDefinition("pages", "string"), typed.now)
+        type_editing.add_properties(
+            cx, typed.repository.id, "letter", [PropertyDefinition("pages", "string")], typed.now
+        )
     with pytest.raises(NameTaken), typed.database.begin() as cx:
-        type_editing.add_property(cx, typed.repository.id, "memo", PropertyDefinition("pages", "string"), typed.now)
+        type_editing.add_properties(cx, typed.repository.id, "memo", [PropertyDefinition("pages", "string")], typed.now)
 
 
 @pytest.mark.parametrize("what", ["type", "property"])

@@ -71,26 +71,6 @@ def run(
         thread.join()
 
 
-def drain(
-    database: Database,
-    store: Contents,
-    options: RepositoryOptions,
-    keep_found: KeepFound,
-    clock: Callable[[], Instant] | None = None,
-) -> int:
-    """Read every file that is due, and return how many there were. This is for tests and for work by hand."""
-    read_clock = clock or now
-    count = 0
-    tika = HandingOver(options) if options.extraction.tika else None
-    if tika:
-        tika.wake(database, read_clock)
-    with Reader(limits(options)) as reader:
-        while held := _next_job(database, threading.Event(), read_clock):
-            _handle(held, store, reader, tika, keep_found)
-            count += 1
-    return count
-
-
 def _work(
     database: Database,
     store: Contents,

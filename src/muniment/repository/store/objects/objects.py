@@ -103,7 +103,7 @@ def keep_new(
         if stored.content is not None
     ]
     queue.enqueue_new(cx, view.repository.id, files, now)
-    usage.count(cx, amounts(new_objects), quota)
+    usage.count(cx, usage.amounts(new_objects), quota)
     positions = changes.note_all(cx, view.repository.id, [stored.id for stored in new_objects], "created", now)
     return [
         msgspec.structs.replace(stored, position=position)
@@ -207,7 +207,7 @@ def change(
     new_version = update(cx, stored, principals, kinds, now, **columns)
     if new_version.owner_key != stored.owner_key:
         queue.change_owner(cx, [stored.id], new_version.owner_key)
-        (amount,) = amounts([new_version], further_contents.sizes(cx, [stored.id])).values()
+        (amount,) = usage.amounts([new_version], further_contents.sizes(cx, [stored.id])).values()
         usage.count(cx, {stored.owner_key: -amount, new_version.owner_key: amount}, None)
     if new_version.content is not None and new_version.media_type != stored.media_type:
         queue.enqueue(cx, repository.id, _file(new_version, new_version.content), now)
@@ -377,7 +377,7 @@ def remove(
     contents = {each.id: further_contents.with_main(each.content, further.get(each.id, ())) for each in stored_objects}
     sizes = {object_id: sum(each.content.size for each in some) for object_id, some in further.items()}
     gone = set(stored_contents.release(cx, [content for of_object in contents.values() for content in of_object]))
-    usage.release(cx, amounts(stored_objects, sizes))
+    usage.release(cx, usage.amounts(stored_objects, sizes))
     return [
         msgspec.structs.replace(each, position=at, freed=stored_contents.take(gone, contents[each.id]))
         for each, at in zip(stored_objects, positions, strict=True)
@@ -405,7 +405,7 @@ def give(
             objects.update().where(objects.c.id == sa.bindparam("of")).values(folded=sa.bindparam("forms")), new_forms
         )
     sizes = further_contents.sizes(cx, gift_ids)
-    for former_key, amount in sorted(amounts(gifts, sizes).items()):
+    for former_key, amount in sorted(usage.amounts(gifts, sizes).items()):
         usage.count(cx, {former_key: -amount, owner_key: amount}, None)
     queue.change_owner(cx, gift_ids, owner_key)
     changes.note_all(cx, repository_id, gift_ids, "owner", now)
@@ -435,19 +435,6 @@ def next_seqs(cx: Connection, count: int) -> Sequence[int]:
     row = _LAST_SEQ.first(cx)
     last = int(row[0]) if row else 0
     return range(last + 1, last + 1 + count)
-
-
-def amounts(stored_objects: Sequence[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, usage.Amount]:
-    """Return, by owner's key, how many of these objects each owner has, and how many bytes their contents have.
-
-    ``further_bytes`` are the bytes of each object's further contents, by object id.
-    """
-    by_owner: dict[str, usage.Amount] = {}
-    for stored in stored_objects:
-        amount = by_owner.get(stored.owner_key, usage.NOTHING)
-        size = (stored.content.size if stored.content else 0) + further_bytes.get(stored.id, 0)
-        by_owner[stored.owner_key] = amount.with_one(size)
-    return by_owner
 
 
 def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedText | None = None) -> queue.File:

@@ -86,6 +86,9 @@ objects = sa.Table(
     sqlite_autoincrement=True,
 )
 
+IS_CURRENT = objects.c.former == sa.literal_column("0")
+"""The condition that an object is no former version."""
+
 folder_links = sa.Table(
     "folder_links",
     repository_tables,

@@ -180,11 +180,7 @@ def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[st
     sizes: dict[str, int] = {}
     for each in further:
         sizes[each.object_id] = sizes.get(each.object_id, 0) + each.content.size
-    amounts: dict[str, usage.Amount] = {}
-    for one in stored_objects:
-        size = (one.content.size if one.content else 0) + sizes.get(one.id, 0)
-        amounts[one.owner_key] = amounts.get(one.owner_key, usage.NOTHING).with_one(size)
-    usage.release(cx, amounts)
+    usage.release(cx, usage.amounts(stored_objects, sizes))
     return stored_contents.release(cx, contents)
 
 

@@ -24,6 +24,7 @@ from muniment.repository.store.extraction import extractor, queue
 from muniment.repository.store.extraction.confined import process
 from muniment.repository.store.objects import found_properties
 from tests.unit.repository import sample_files as made
+from tests.unit.repository.store.extraction import draining
 from tests.unit.repository.store.extraction.confined.test_sandbox import PLANTED
 from tests.waiting import until
 
@@ -78,7 +79,7 @@ def states(database: Database, ids: list[str]) -> list[str]:
 
 
 def drain(database: Database, store: Folder, now: Instant) -> int:
-    return extractor.drain(database, store, OPTIONS, found_properties.keep, lambda: now + 100)
+    return draining.drain(database, store, OPTIONS, found_properties.keep, lambda: now + 100)
 
 
 def test_every_file_is_read_and_its_text_or_reason_kept(
@@ -112,7 +113,7 @@ def test_what_a_file_says_about_itself_goes_to_its_object(
     def note(_cx: Connection, job: queue.Job, *found: object) -> None:
         told.extend([job.object_id, job.content_key, job.due, *found])
 
-    extractor.drain(repository_db, store, OPTIONS, note, lambda: now + 100)
+    draining.drain(repository_db, store, OPTIONS, note, lambda: now + 100)
     said = {"subject": ["Annual report"], "a_content_date": ["2003-05-06T10:11:12+02:00"]}
     assert told == [object_id, "a.eml", now, said, now + 100]
 
@@ -130,7 +131,7 @@ def test_every_end_of_a_reading_is_noted(
     ids = keep(repository_db, store, repository_id, files, now)
     with repository_db.begin() as cx:
         cx.execute(queue.texts.update().where(queue.texts.c.object_id == ids[-1]).values(losses=queue.LOSSES))
-    assert extractor.drain(repository_db, store, OPTIONS, found_properties.keep, lambda: now + 100) == 3
+    assert draining.drain(repository_db, store, OPTIONS, found_properties.keep, lambda: now + 100) == 3
     assert states(repository_db, ids) == ["unsupported", "no-text", "failed", "failed"]
     with repository_db.read() as cx:
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
@@ -322,7 +323,7 @@ def test_a_file_belongs_to_its_extractor_while_the_store_copies_it(
             with super().local(key) as file:
                 yield file
 
-    assert extractor.drain(repository_db, Slow(store.folder), OPTIONS, found_properties.keep) == 1
+    assert draining.drain(repository_db, Slow(store.folder), OPTIONS, found_properties.keep) == 1
     assert states(repository_db, ids) == ["done"]
 
 

@@ -5,7 +5,7 @@ kill. A quota is checked when an amount grows, on the count that the same transa
 more than the quota, because it was lowered, keeps what they have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, repository_tables
 from muniment.repository.refusals import QuotaExceeded
+from muniment.repository.store.objects.table import StoredObject
 
 usage = sa.Table(
     "usage",
@@ -33,10 +34,6 @@ class Amount(NamedTuple):
 
     def __neg__(self) -> "Amount":
         return Amount(-self.objects, -self.bytes)
-
-    def with_one(self, size: int) -> "Amount":
-        """Return the amount with one more object, whose content has ``size`` bytes."""
-        return Amount(self.objects + 1, self.bytes + size)
 
 
 NOTHING = Amount(0, 0)
@@ -66,6 +63,19 @@ def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | N
 def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
     """Subtract these amounts, by owner's key, from the stored counts."""
     count(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
+
+
+def amounts(stored_objects: Collection[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, Amount]:
+    """Return, by owner's key, how many of these objects each owner has, and how many bytes their contents have.
+
+    ``further_bytes`` are the bytes of each object's further contents, by object id.
+    """
+    by_owner: dict[str, Amount] = {}
+    for stored in stored_objects:
+        amount = by_owner.get(stored.owner_key, NOTHING)
+        size = (stored.content.size if stored.content else 0) + further_bytes.get(stored.id, 0)
+        by_owner[stored.owner_key] = Amount(amount.objects + 1, amount.bytes + size)
+    return by_owner
 
 
 def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:

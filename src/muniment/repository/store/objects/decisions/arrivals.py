@@ -57,7 +57,7 @@ def keep(
     ]
     further_contents.put_back(cx, further)
     sizes = {arrival.stored.id: sum(each.content.size for each in arrival.further) for arrival in arrivals}
-    usage.count(cx, objects.amounts(stored_objects, sizes), None)
+    usage.count(cx, usage.amounts(stored_objects, sizes), None)
     return kept
 
 

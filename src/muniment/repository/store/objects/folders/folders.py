@@ -13,7 +13,7 @@ from muniment.ground.naming import compositions, fold_name
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
+from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
 from muniment.repository.store.people import Person
 from muniment.repository.store.permissions import bearers
 
@@ -41,14 +41,14 @@ def find(
     if ids is not None:
         branches = [statement.where(objects.c.id.in_(ids))]
     elif inside is None:
-        branches = [statement.where(objects.c.folder_id.is_(None), objects.c.former == sa.literal_column("0"))]
+        branches = [statement.where(objects.c.folder_id.is_(None), IS_CURRENT)]
     else:
         # No folder is former. The condition is needed because ``former`` stands before ``name`` in the indexes.
         link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
         link &= objects.c.id == folder_links.c.object_id
         if name is not None:
             link &= folder_links.c.name.in_(compositions(name))
-        statement = statement.where(objects.c.former == sa.literal_column("0"))
+        statement = statement.where(IS_CURRENT)
         branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
     found: set[str] = set()
     for branch in branches:
@@ -83,7 +83,7 @@ def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
     owner_key = bearers.keys(cx, {folded: user.identity})[folded]
     statement = sa.select(objects).where(
         objects.c.folder_id.is_(None),
-        objects.c.former == sa.literal_column("0"),
+        IS_CURRENT,
         objects.c.name.in_(compositions(user.short_name) | compositions(user.id)),
         objects.c.repository_id == view.repository.id,
         objects.c.owner_key == owner_key,

@@ -21,7 +21,7 @@ from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.lists import ListedObject, browsable, properties_of, with_places
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Value
-from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_ids
+from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_ids
 
 MOST_PATHS = 100
 """The most paths of a folder that are shown."""
@@ -160,7 +160,7 @@ def _query_of(
     members = sa.select(objects).where(
         objects.c.repository_id == view.repository.id,
         objects.c.name.in_(compositions(names[-1])),
-        objects.c.former == sa.literal_column("0"),
+        IS_CURRENT,
         browsable(view),
     )
     if len(names) == 1:

@@ -21,7 +21,7 @@ from muniment.repository.store.filters.pages import Branch, ListedRow, Order, Or
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
-from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
+from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
 from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
 from muniment.repository.store.permissions import acls, principals
 
@@ -124,16 +124,11 @@ def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERY
 
 
 def _of_extent(extent: Extent) -> sa.Select[Any]:
-    members, view = sa.select(objects), extent.view
+    members = sa.select(objects)
     if extent.counters is not None:
         numbers = sql.numbers_of(sql.numbers_parameter(extent.counters)).table_valued("value")
         members = members.join_from(numbers, objects, objects.c.seq == numbers.c.value)
-    return members.where(
-        objects.c.repository_id == view.repository.id,
-        objects.c.type.in_(sorted(view.catalogue.with_subtypes([extent.type_name]))),
-        sa.true() if extent.all_versions else objects.c.former == sa.literal_column("0"),
-        browsable(view),
-    )
+    return members.where(*_list_conditions(extent))
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
@@ -277,11 +272,11 @@ def _link_branch(folder: Folder) -> Branch | None:
     return Branch(members, {objects.c[name]: folder_links.c[name] for name in ("former", "name", "seq")})
 
 
-def _list_conditions(folder: Folder) -> list[sa.ColumnElement[bool]]:
-    types = sorted(folder.view.catalogue.with_subtypes([folder.type_name]))
-    in_repository = objects.c.repository_id == folder.view.repository.id
-    wanted = sa.true() if folder.all_versions else objects.c.former == sa.literal_column("0")
-    return [in_repository, objects.c.type.in_(types), wanted, browsable(folder.view)]
+def _list_conditions(of: Folder | Extent) -> list[sa.ColumnElement[bool]]:
+    types = sorted(of.view.catalogue.with_subtypes([of.type_name]))
+    in_repository = objects.c.repository_id == of.view.repository.id
+    wanted = sa.true() if of.all_versions else IS_CURRENT
+    return [in_repository, objects.c.type.in_(types), wanted, browsable(of.view)]
 
 
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:

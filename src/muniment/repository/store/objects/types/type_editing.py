@@ -64,12 +64,6 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
     add_properties(cx, repository_id, kind.name, kind.properties, now)
 
 
-def add_property(
-    cx: Connection, repository_id: int, type_name: str, definition: PropertyDefinition, now: Instant
-) -> None:
-    add_properties(cx, repository_id, type_name, [definition], now)
-
-
 def add_properties(
     cx: Connection, repository_id: int, type_name: str, definitions: Sequence[PropertyDefinition], now: Instant
 ) -> None:

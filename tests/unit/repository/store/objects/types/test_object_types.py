@@ -97,11 +97,11 @@ def test_a_name_is_taken_once(shelf: Shelf) -> None:
         with pytest.raises(NameTaken):
             type_editing.add_type(cx, shelf.repository.id, ObjectType("invoice", "document"), shelf.now)
         with pytest.raises(NameTaken):
-            type_editing.add_property(cx, shelf.repository.id, "invoice", amount, shelf.now)
-        type_editing.add_property(cx, shelf.repository.id, "reminder", paid, shelf.now)
+            type_editing.add_properties(cx, shelf.repository.id, "invoice", [amount], shelf.now)
+        type_editing.add_properties(cx, shelf.repository.id, "reminder", [paid], shelf.now)
         # The sub-type has it already: the parent's would be another one of the same name.
         with pytest.raises(NameTaken):
-            type_editing.add_property(cx, shelf.repository.id, "invoice", paid, shelf.now)
+            type_editing.add_properties(cx, shelf.repository.id, "invoice", [paid], shelf.now)
 
 
 def test_what_is_unknown_is_refused() -> None:

@@ -320,7 +320,7 @@ def test_reading_the_types_again_takes_one_statement(sites: Shelf) -> None:
 
 def test_what_a_transaction_undoes_is_not_remembered(sites: Shelf) -> None:
     with sites.database.begin() as cx, cx.begin_nested() as undone:
-        type_editing.add_property(cx, sites.repository.id, "site", PropertyDefinition("gone", "string"), sites.now)
+        type_editing.add_properties(cx, sites.repository.id, "site", [PropertyDefinition("gone", "string")], sites.now)
         assert "gone" in object_types.catalogue(cx, sites.repository.id).properties_of("site")
         undone.rollback()
         assert "gone" not in object_types.catalogue(cx, sites.repository.id).properties_of("site")
