@@ -25,10 +25,8 @@ MAX_DEPTH = 20
 """The deepest nesting of parentheses, including those of ``not``."""
 
 MAX_COMPARISONS = 100
-"""The most comparisons in one filter."""
 
 MAX_SORT_KEYS = 5
-"""The most properties to sort by."""
 
 _PIECE = re.compile(rf"{TEXT}|{NUMBER}|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)|(?P<operator><=|>=|!=|=|<|>)|(?P<mark>[(),])")
 _SORT_KEY = re.compile(r"[ \t\r\n]*([A-Za-z_][A-Za-z0-9_.-]*)((?:[ \t\r\n]+[A-Za-z-]+)*)[ \t\r\n]*")

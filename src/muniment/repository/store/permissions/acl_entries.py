@@ -24,7 +24,6 @@ acl_entries = sa.Table(
 )
 
 MAX_ENTRIES = 1000
-"""The most entries of one ACL."""
 
 
 def check(

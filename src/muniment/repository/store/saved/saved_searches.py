@@ -40,7 +40,6 @@ LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000
 _DIGITS = {"search": "53", "template": "54"}
 
 Kind = Literal["search", "template"]
-"""A saved search, or a search template."""
 
 Spelling = Literal["json", "xml"]
 
@@ -441,7 +440,6 @@ _PROPERTIES = {
     "r_modify_date": listed.single("date", saved_searches.c.modified),
 }
 _DESCRIPTION = {"search": "title", "template": "subject"}
-"""The property that holds the description of a saved search, and of a template."""
 
 
 def _property_of(kind: Kind) -> listed.PropertiesOf:

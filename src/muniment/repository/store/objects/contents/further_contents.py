@@ -18,7 +18,6 @@ from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects.table import further_columns
 
 TABLE = "further_contents"
-"""The name of the table."""
 
 further_contents = sa.Table(
     "further_contents",
@@ -48,7 +47,6 @@ class ContentPlace(NamedTuple):
 
 
 MAIN = ContentPlace(True)
-"""The place of the main content."""
 
 
 class ObjectContent(msgspec.Struct, frozen=True):

@@ -26,7 +26,6 @@ LONGEST_LABEL = 32
 LONGEST_COMMENT = 400
 
 Policy = Literal["next-minor", "next-major", "branch-version"]
-"""Which number the next version gets."""
 
 _FIRST_LABELS = ("1.0", CURRENT)
 _MOST_PARTS = 32

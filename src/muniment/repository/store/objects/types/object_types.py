@@ -167,9 +167,7 @@ class Catalogue:
         self._ruled: dict[str, tuple[PropertyDefinition, ...]] = {}
         custom_types = [kind for kind in self._types.values() if kind not in BUILT_IN]
         self.ids = frozenset(each.name for kind in custom_types for each in kind.properties if each.kind == "id")
-        """Names of the custom properties of kind id, whichever type has them."""
         self.unsearchable = frozenset(each.name for each in self._properties.values() if not each.searchable)
-        """Names of the properties that are not searchable."""
         self.awaiting_index = frozenset(each.name for each in self._properties.values() if each.awaiting_index)
         """Names of the properties that are being reindexed."""
 
@@ -246,7 +244,6 @@ class Catalogue:
 
 
 BUILT_IN_TYPES = Catalogue()
-"""A catalogue of only the built-in types."""
 
 
 _CATALOGUES = 100
