@@ -387,8 +387,7 @@ def _lease(cx: Connection, row: Any, turn: turns.Turn, losses: int, now: Instant
     if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
         return None  # the extractor whose lease ran out has just finished
     turns.go_to_the_end(cx, turn)
-    file = (row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name)
-    return Job(*file, row.attempts, lease, row.due)
+    return msgspec.structs.replace(Job(*row[:-1]), lease=lease)
 
 
 def _change(cx: Connection, object_id: str, current_lease: str | None, **values: object) -> bool:
@@ -420,17 +419,7 @@ _STATUSES = PreparedStatement(
     )
 )
 _FIRST = (
-    sa.select(
-        texts.c.object_id,
-        texts.c.repository_id,
-        texts.c.content_key,
-        texts.c.media_type,
-        texts.c.file_name,
-        texts.c.attempts,
-        texts.c.losses,
-        texts.c.lease,
-        texts.c.due,
-    )
+    sa.select(*(texts.c[name] for name in Job.__struct_fields__), texts.c.losses)
     .where(texts.c.state == "waiting", texts.c.owner_key == sa.bindparam("owner"))
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
