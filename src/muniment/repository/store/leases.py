@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Busy, Database, repository_tables
+from muniment.database.connections import Busy, Database, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.refusals import InUse
 
@@ -29,8 +29,8 @@ leases = sa.Table(
     repository_tables,
     sa.Column("purpose", sa.String(16), primary_key=True),
     sa.Column("subject", sa.String(64), primary_key=True),
-    sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("until", sa.BigInteger, nullable=False),
+    required("holder", sa.Text),
+    required("until", sa.BigInteger),
 )
 
 

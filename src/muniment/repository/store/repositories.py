@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, repository_tables
+from muniment.database.connections import BigId, PreparedStatement, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import disguise
 from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository, WrongValue
@@ -20,11 +20,11 @@ repositories = sa.Table(
     "repositories",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("name", sa.String(LONGEST), nullable=False, unique=True),
-    sa.Column("description", sa.Text, nullable=False),
-    sa.Column("resource_id", sa.String(36), nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("language", sa.String(20), nullable=False, server_default=""),
+    required("name", sa.String(LONGEST), unique=True),
+    required("description", sa.Text),
+    required("resource_id", sa.String(36)),
+    required("created", sa.BigInteger),
+    required("language", sa.String(20), server_default=""),
     # Ids are never used again: cursors and positions of a removed repository must not work in a new one.
     sqlite_autoincrement=True,
 )

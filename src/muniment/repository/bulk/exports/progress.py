@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 from muniment.repository.bulk.exports.lines import LinePlace
 from muniment.repository.refusals import InUse
 from muniment.repository.store.repositories import Repository
@@ -18,11 +18,11 @@ unfinished_imports = sa.Table(
     "unfinished_imports",
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
-    sa.Column("export", sa.String(64), nullable=False),
-    sa.Column("resource_id", sa.String(36), nullable=False),
-    sa.Column("stage", sa.String(20), nullable=False),
-    sa.Column("line", sa.BigInteger, nullable=False),
-    sa.Column("offset", sa.BigInteger, nullable=False),
+    required("export", sa.String(64)),
+    required("resource_id", sa.String(36)),
+    required("stage", sa.String(20)),
+    required("line", sa.BigInteger),
+    required("offset", sa.BigInteger),
 )
 
 

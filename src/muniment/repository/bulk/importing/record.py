@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Database, PreparedStatement, repository_tables
+from muniment.database.connections import Database, PreparedStatement, repository_tables, required
 from muniment.ground import locks
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse
@@ -28,10 +28,10 @@ imports = sa.Table(
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
     sa.Column("source", sa.String(64), primary_key=True),
     sa.Column("path", sa.String(64), primary_key=True),
-    sa.Column("object_id", sa.String(16), nullable=False),
-    sa.Column("size", sa.BigInteger, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
+    required("object_id", sa.String(16)),
+    required("size", sa.BigInteger),
+    required("modified", sa.BigInteger),
+    required("digest", sa.String(64)),
 )
 
 

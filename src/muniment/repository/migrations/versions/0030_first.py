@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,6 +10,8 @@ from alembic import op
 
 revision = "0030"
 down_revision = None
+
+_required = partial(sa.Column, nullable=False)
 
 big_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -35,21 +38,21 @@ def _repositories() -> None:
     op.create_table(
         "repositories",
         sa.Column("id", big_id, primary_key=True),
-        sa.Column("name", sa.String(120), nullable=False, unique=True),
-        sa.Column("description", sa.Text, nullable=False),
-        sa.Column("resource_id", sa.String(36), nullable=False),
-        sa.Column("created", sa.BigInteger, nullable=False),
-        sa.Column("language", sa.String(20), nullable=False, server_default=""),
+        _required("name", sa.String(120), unique=True),
+        _required("description", sa.Text),
+        _required("resource_id", sa.String(36)),
+        _required("created", sa.BigInteger),
+        _required("language", sa.String(20), server_default=""),
         sqlite_autoincrement=True,
     )
     op.create_table(
         "changes",
         sa.Column("sequence", big_id, primary_key=True),
-        sa.Column("transaction", sa.BigInteger, nullable=False),
+        _required("transaction", sa.BigInteger),
         _repository(),
-        sa.Column("object_id", sa.String(16), nullable=False),
-        sa.Column("kind", sa.String(10), nullable=False),
-        sa.Column("noted", sa.BigInteger, nullable=False),
+        _required("object_id", sa.String(16)),
+        _required("kind", sa.String(10)),
+        _required("noted", sa.BigInteger),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_changes_order", "changes", ["repository_id", "transaction", "sequence"])
@@ -70,13 +73,13 @@ def _repositories() -> None:
         "leases",
         sa.Column("purpose", sa.String(16), primary_key=True),
         sa.Column("subject", sa.String(64), primary_key=True),
-        sa.Column("holder", sa.Text, nullable=False),
-        sa.Column("until", sa.BigInteger, nullable=False),
+        _required("holder", sa.Text),
+        _required("until", sa.BigInteger),
     )
     keys = op.create_table(
         "repository_keys",
         sa.Column("purpose", sa.String(20), primary_key=True),
-        sa.Column("key", sa.LargeBinary, nullable=False),
+        _required("key", sa.LargeBinary),
     )
     op.bulk_insert(keys, [{"purpose": each, "key": secrets.token_bytes(32)} for each in ("objects", "acls", "seals")])
 
@@ -87,30 +90,30 @@ def _types() -> None:
         sa.Column("id", big_id, primary_key=True),
         _repository(),
         *_filled(sa.String(64), "name", "parent"),
-        sa.Column("created", sa.BigInteger, nullable=False),
-        sa.Column("label", sa.String(255), nullable=False, server_default=""),
+        _required("created", sa.BigInteger),
+        _required("label", sa.String(255), server_default=""),
         sa.UniqueConstraint("repository_id", "name"),
     )
     op.create_table(
         "type_properties",
         sa.Column("id", big_id, primary_key=True),
-        sa.Column("type_id", big_id, sa.ForeignKey("object_types.id"), nullable=False),
-        sa.Column("name", sa.String(64), nullable=False),
-        sa.Column("kind", sa.String(10), nullable=False),
-        sa.Column("repeating", sa.Boolean, nullable=False),
-        sa.Column("created", sa.BigInteger, nullable=False),
-        sa.Column("length", sa.Integer, nullable=False, server_default="4000"),
-        sa.Column("label", sa.String(255), nullable=False, server_default=""),
-        sa.Column("searchable", sa.Boolean, nullable=False, server_default=sa.true()),
-        sa.Column("awaiting_index", sa.Boolean, nullable=False, server_default=sa.false()),
-        sa.Column("rules", sa.Text, nullable=False, server_default=""),
+        _required("type_id", big_id, sa.ForeignKey("object_types.id")),
+        _required("name", sa.String(64)),
+        _required("kind", sa.String(10)),
+        _required("repeating", sa.Boolean),
+        _required("created", sa.BigInteger),
+        _required("length", sa.Integer, server_default="4000"),
+        _required("label", sa.String(255), server_default=""),
+        _required("searchable", sa.Boolean, server_default=sa.true()),
+        _required("awaiting_index", sa.Boolean, server_default=sa.false()),
+        _required("rules", sa.Text, server_default=""),
         sa.UniqueConstraint("type_id", "name"),
     )
     op.create_table(
         "reindexings",
         sa.Column("id", big_id, primary_key=True),
         _repository("reindexings"),
-        sa.Column("property", sa.String(64), nullable=False),
+        _required("property", sa.String(64)),
         sa.Column("after", sa.BigInteger),
         *_filled(sa.BigInteger, "transaction", "sequence", "begun"),
         sa.UniqueConstraint("repository_id", "property"),
@@ -122,14 +125,14 @@ def _acls() -> None:
         "acls",
         sa.Column("id", big_id, primary_key=True),
         _repository(),
-        sa.Column("name", sa.String(120), nullable=False),
-        sa.Column("owner", sa.String(400), nullable=False),
+        _required("name", sa.String(120)),
+        _required("owner", sa.String(400)),
         *_filled(sa.BigInteger, "created", "modified"),
-        sa.Column("shown_id", sa.String(16), nullable=False, server_default=""),
-        sa.Column("owner_name", sa.String(400), nullable=False, server_default=""),
-        sa.Column("owner_key", sa.String(400), nullable=False, server_default=""),
+        _required("shown_id", sa.String(16), server_default=""),
+        _required("owner_name", sa.String(400), server_default=""),
+        _required("owner_key", sa.String(400), server_default=""),
         sa.Column("common", sa.Boolean),
-        sa.Column("entry_count", sa.Integer, nullable=False, server_default="0"),
+        _required("entry_count", sa.Integer, server_default="0"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_acls_shown_id", "acls", ["shown_id"], unique=True)
@@ -148,15 +151,15 @@ def _acls() -> None:
         "acl_entries",
         sa.Column("acl_id", big_id, sa.ForeignKey("acls.id"), primary_key=True),
         sa.Column("accessor", sa.String(400), primary_key=True),
-        sa.Column("permission", sa.SmallInteger, nullable=False),
+        _required("permission", sa.SmallInteger),
     )
     op.create_index("ix_acl_entries_accessor", "acl_entries", ["accessor", "permission", "acl_id"])
     op.create_table(
         "bearers",
         sa.Column("key", sa.String(400), primary_key=True),
-        sa.Column("name", sa.String(400), nullable=False),
+        _required("name", sa.String(400)),
         sa.Column("identity", sa.String(200), unique=True),
-        sa.Column("bound", sa.BigInteger, nullable=False),
+        _required("bound", sa.BigInteger),
     )
     op.create_index("ix_bearers_name", "bearers", ["name"])
 
@@ -165,29 +168,29 @@ def _objects() -> None:
     op.create_table(
         "objects",
         sa.Column("seq", big_id, primary_key=True),
-        sa.Column("id", sa.String(16), nullable=False, unique=True),
+        _required("id", sa.String(16), unique=True),
         _repository(),
-        sa.Column("type", sa.String(64), nullable=False),
-        sa.Column("name", sa.String(255), nullable=False),
+        _required("type", sa.String(64)),
+        _required("name", sa.String(255)),
         *_filled(sa.String(400), "owner", "owner_key"),
-        sa.Column("acl_id", big_id, sa.ForeignKey("acls.id"), nullable=False),
+        _required("acl_id", big_id, sa.ForeignKey("acls.id")),
         sa.Column("folder_id", sa.String(16), sa.ForeignKey("objects.id")),
-        sa.Column("created", sa.BigInteger, nullable=False),
-        sa.Column("creator", sa.String(400), nullable=False),
-        sa.Column("modified", sa.BigInteger, nullable=False),
-        sa.Column("modifier", sa.String(400), nullable=False),
-        sa.Column("revision", sa.Integer, nullable=False),
+        _required("created", sa.BigInteger),
+        _required("creator", sa.String(400)),
+        _required("modified", sa.BigInteger),
+        _required("modifier", sa.String(400)),
+        _required("revision", sa.Integer),
         *_filled(sa.Text, "properties", "media_type"),
         sa.Column("content_key", sa.String(32)),
-        sa.Column("content_size", sa.BigInteger, nullable=False),
+        _required("content_size", sa.BigInteger),
         sa.Column("content_sha256", sa.LargeBinary),
         sa.Column("folded", sa.Text),
         sa.Column("default_acl_id", big_id, sa.ForeignKey("acls.id", name="fk_objects_default_acl_id_acls")),
         sa.Column("chronicle_id", sa.String(16)),
         sa.Column("antecedent_id", sa.String(16)),
         sa.Column("labels", sa.Text),
-        sa.Column("former", sa.SmallInteger, nullable=False, server_default="0"),
-        sa.Column("superseded", sa.SmallInteger, nullable=False, server_default="0"),
+        _required("former", sa.SmallInteger, server_default="0"),
+        _required("superseded", sa.SmallInteger, server_default="0"),
         sa.Column("comment", sa.Text),
         sa.Column("lock_owner", sa.String(400)),
         sa.Column("lock_owner_key", sa.String(400)),
@@ -207,9 +210,9 @@ def _objects() -> None:
         "folder_links",
         _reference("folder_links", "object_id", "objects", primary_key=True),
         _reference("folder_links", "folder_id", "objects", primary_key=True),
-        sa.Column("name", sa.String(255), nullable=False),
-        sa.Column("seq", sa.BigInteger, nullable=False),
-        sa.Column("former", sa.SmallInteger, nullable=False),
+        _required("name", sa.String(255)),
+        _required("seq", sa.BigInteger),
+        _required("former", sa.SmallInteger),
     )
     op.create_index("ix_folder_links_folder", "folder_links", ["folder_id", "former", "name", "seq"])
     op.create_table(
@@ -230,10 +233,10 @@ def _contents() -> None:
     op.create_table(
         "stored_contents",
         sa.Column("key", sa.String(32), primary_key=True),
-        sa.Column("size", sa.BigInteger, nullable=False),
-        sa.Column("sha256", sa.LargeBinary, nullable=False),
-        sa.Column("uses", sa.BigInteger, nullable=False),
-        sa.Column("offered", sa.Boolean, nullable=False),
+        _required("size", sa.BigInteger),
+        _required("sha256", sa.LargeBinary),
+        _required("uses", sa.BigInteger),
+        _required("offered", sa.Boolean),
     )
     _partial("ix_stored_contents_offered", "stored_contents", ["sha256"], "offered", unique=True)
     _further_contents("further_contents", "objects")
@@ -245,19 +248,19 @@ def _wastebasket() -> None:
     op.create_table(
         "wastebasket",
         sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("id", sa.String(16), nullable=False, unique=True),
+        _required("id", sa.String(16), unique=True),
         _repository("wastebasket"),
-        sa.Column("root", sa.String(16), nullable=False),
-        sa.Column("name", sa.String(255), nullable=False),
+        _required("root", sa.String(16)),
+        _required("name", sa.String(255)),
         *_filled(sa.String(400), "owner", "owner_key"),
-        sa.Column("acl_id", sa.BigInteger, nullable=False),
+        _required("acl_id", sa.BigInteger),
         sa.Column("default_acl_id", sa.BigInteger),
         *_filled(sa.String(400), "deleter", "deleter_key"),
         *_filled(sa.BigInteger, "deleted", "expires"),
-        sa.Column("object", sa.Text, nullable=False),
-        sa.Column("bytes", sa.BigInteger, nullable=False),
+        _required("object", sa.Text),
+        _required("bytes", sa.BigInteger),
         sa.Column("content_key", sa.String(32)),
-        sa.Column("content_size", sa.BigInteger, nullable=False),
+        _required("content_size", sa.BigInteger),
         sa.Column("content_sha256", sa.LargeBinary),
     )
     for column in ("acl_id", "default_acl_id", "content_key", "root", "expires"):
@@ -272,19 +275,19 @@ def _relations() -> None:
         "relation_types",
         _repository("relation_types", primary_key=True),
         sa.Column("name", sa.String(64), primary_key=True),
-        sa.Column("description", sa.String(250), nullable=False),
-        sa.Column("created", sa.BigInteger, nullable=False),
+        _required("description", sa.String(250)),
+        _required("created", sa.BigInteger),
     )
     op.create_table(
         "relations",
         sa.Column("seq", big_id, primary_key=True),
-        sa.Column("id", sa.String(16), nullable=False, unique=True),
+        _required("id", sa.String(16), unique=True),
         _repository("relations"),
-        sa.Column("name", sa.String(64), nullable=False),
+        _required("name", sa.String(64)),
         _reference("relations", "parent_id", "objects", "CASCADE"),
         _reference("relations", "child_id", "objects", "CASCADE"),
         *_filled(sa.String(400), "maker", "maker_key"),
-        sa.Column("created", sa.BigInteger, nullable=False),
+        _required("created", sa.BigInteger),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_relations_repository", "relations", ["repository_id", "seq"])
@@ -295,15 +298,15 @@ def _relations() -> None:
     op.create_table(
         "comments",
         sa.Column("seq", big_id, primary_key=True),
-        sa.Column("id", sa.String(16), nullable=False, unique=True),
+        _required("id", sa.String(16), unique=True),
         _repository("comments"),
         _reference("comments", "object_id", "objects", "CASCADE"),
         _reference("comments", "replies_to", "comments", "CASCADE", nullable=True),
-        sa.Column("depth", sa.SmallInteger, nullable=False),
+        _required("depth", sa.SmallInteger),
         *_filled(sa.String(400), "author", "author_name", "author_key"),
         *_filled(sa.BigInteger, "created", "modified"),
-        sa.Column("revision", sa.Integer, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
+        _required("revision", sa.Integer),
+        _required("text", sa.Text),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_comments_object", "comments", ["object_id", "replies_to", "seq"])
@@ -317,23 +320,23 @@ def _texts() -> None:
         "texts",
         sa.Column("object_id", sa.String(16), primary_key=True),
         _repository(),
-        sa.Column("content_key", sa.String(200), nullable=False),
+        _required("content_key", sa.String(200)),
         *_filled(sa.Text, "media_type", "file_name"),
-        sa.Column("state", sa.String(11), nullable=False),
-        sa.Column("reason", sa.Text, nullable=False),
+        _required("state", sa.String(11)),
+        _required("reason", sa.Text),
         *_filled(sa.Integer, "attempts", "losses"),
         sa.Column("lease", sa.String(36)),
-        sa.Column("due", sa.BigInteger, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
-        sa.Column("owner_key", sa.String(400), nullable=False, server_default=""),
-        sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
+        _required("due", sa.BigInteger),
+        _required("text", sa.Text),
+        _required("owner_key", sa.String(400), server_default=""),
+        _required("seq", sa.BigInteger, server_default="0"),
     )
     op.create_index("ix_texts_queue", "texts", ["state", "owner_key", "due", "seq"])
     op.create_index("ix_texts_states", "texts", ["repository_id", "state"])
     op.create_table(
         "turns",
         sa.Column("owner_key", sa.String(400), primary_key=True),
-        sa.Column("turn", sa.BigInteger, nullable=False),
+        _required("turn", sa.BigInteger),
     )
     op.create_index("ix_turns_line", "turns", ["turn", "owner_key"])
 
@@ -343,22 +346,22 @@ def _searches() -> None:
         "links",
         sa.Column("digest", sa.LargeBinary(16), primary_key=True),
         _repository(),
-        sa.Column("caller", sa.String(320), nullable=False),
-        sa.Column("document", sa.LargeBinary, nullable=False),
-        sa.Column("expires", sa.BigInteger, nullable=False),
-        sa.Column("size", sa.Integer, nullable=False, server_default="0"),
-        sa.Column("format", sa.Integer, nullable=False, server_default="1"),
-        sa.Column("kept", sa.BigInteger, nullable=False, server_default="0"),
+        _required("caller", sa.String(320)),
+        _required("document", sa.LargeBinary),
+        _required("expires", sa.BigInteger),
+        _required("size", sa.Integer, server_default="0"),
+        _required("format", sa.Integer, server_default="1"),
+        _required("kept", sa.BigInteger, server_default="0"),
     )
     op.create_table(
         "walks",
         sa.Column("name", sa.LargeBinary(16), primary_key=True),
         _repository("walks"),
-        sa.Column("caller", sa.String(320), nullable=False),
-        sa.Column("edition", sa.LargeBinary(8), nullable=False),
-        sa.Column("counters", sa.LargeBinary, nullable=False),
+        _required("caller", sa.String(320)),
+        _required("edition", sa.LargeBinary(8)),
+        _required("counters", sa.LargeBinary),
         *_filled(sa.Integer, "width", "hits"),
-        sa.Column("cut", sa.Boolean, nullable=False),
+        _required("cut", sa.Boolean),
         *_filled(sa.Integer, "format", "size"),
         *_filled(sa.BigInteger, "kept", "expires"),
     )
@@ -369,16 +372,16 @@ def _searches() -> None:
         "saved_searches",
         sa.Column("id", sa.String(16), primary_key=True),
         _repository(),
-        sa.Column("is_template", sa.Boolean, nullable=False),
-        sa.Column("name", sa.String(255), nullable=False),
-        sa.Column("description", sa.String(1000), nullable=False),
+        _required("is_template", sa.Boolean),
+        _required("name", sa.String(255)),
+        _required("description", sa.String(1000)),
         *_filled(sa.String(400), "owner", "owner_name", "owner_key"),
-        sa.Column("public", sa.Boolean, nullable=False),
+        _required("public", sa.Boolean),
         *_filled(sa.BigInteger, "created", "modified"),
         *_filled(sa.Integer, "revision", "size", "format"),
-        sa.Column("spelling", sa.String(4), nullable=False),
-        sa.Column("names", sa.Text, nullable=False),
-        sa.Column("document", sa.LargeBinary, nullable=False),
+        _required("spelling", sa.String(4)),
+        _required("names", sa.Text),
+        _required("document", sa.LargeBinary),
     )
     op.create_index("ix_saved_searches_owner", "saved_searches", ["owner_key", "repository_id", "is_template"])
     op.create_index("ix_saved_searches_created", "saved_searches", ["repository_id", "is_template", "created"])
@@ -386,9 +389,9 @@ def _searches() -> None:
         "saved_results",
         sa.Column("search_id", sa.String(16), sa.ForeignKey("saved_searches.id"), primary_key=True),
         sa.Column("caller", sa.String(400), primary_key=True),
-        sa.Column("stored", sa.BigInteger, nullable=False),
+        _required("stored", sa.BigInteger),
         *_filled(sa.Integer, "size", "format"),
-        sa.Column("object_ids", sa.Text, nullable=False),
+        _required("object_ids", sa.Text),
     )
     op.create_index("ix_saved_results_caller", "saved_results", ["caller"])
 
@@ -398,20 +401,20 @@ def _index_and_imports() -> None:
         "unindexed",
         sa.Column("object_id", sa.String(16), primary_key=True),
         _repository(),
-        sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("noted", sa.BigInteger, nullable=False),
+        _required("reason", sa.Text),
+        _required("noted", sa.BigInteger),
     )
     op.create_table(
         "index_checks",
         _repository("index_checks", primary_key=True),
-        sa.Column("wanted", sa.BigInteger, nullable=False),
-        sa.Column("repairs", sa.Boolean, nullable=False),
+        _required("wanted", sa.BigInteger),
+        _required("repairs", sa.Boolean),
     )
     op.create_table(
         "index_reports",
         _repository("index_reports", primary_key=True),
         sa.Column("follower", sa.String(32), primary_key=True),
-        sa.Column("format", sa.Integer, nullable=False),
+        _required("format", sa.Integer),
         sa.Column("report", sa.Text),
         sa.Column("course", sa.Text),
     )
@@ -420,16 +423,16 @@ def _index_and_imports() -> None:
         _repository(primary_key=True),
         sa.Column("source", sa.String(64), primary_key=True),
         sa.Column("path", sa.String(64), primary_key=True),
-        sa.Column("object_id", sa.String(16), nullable=False),
+        _required("object_id", sa.String(16)),
         *_filled(sa.BigInteger, "size", "modified"),
-        sa.Column("digest", sa.String(64), nullable=False),
+        _required("digest", sa.String(64)),
     )
     op.create_table(
         "unfinished_imports",
         _repository("unfinished_imports", primary_key=True),
-        sa.Column("export", sa.String(64), nullable=False),
-        sa.Column("resource_id", sa.String(36), nullable=False),
-        sa.Column("stage", sa.String(20), nullable=False),
+        _required("export", sa.String(64)),
+        _required("resource_id", sa.String(36)),
+        _required("stage", sa.String(20)),
         *_filled(sa.BigInteger, "line", "offset"),
     )
 
@@ -438,7 +441,7 @@ def _marks() -> None:
     marks = op.create_table(
         "marks",
         sa.Column("name", sa.String(10), primary_key=True),
-        sa.Column("mark", sa.String(36), nullable=False),
+        _required("mark", sa.String(36)),
     )
     op.bulk_insert(marks, [{"name": name, "mark": str(uuid.uuid4())} for name in _WATCHED])
     sqlite = op.get_bind().dialect.name == "sqlite"
@@ -458,14 +461,14 @@ def _marks() -> None:
 
 def _filled(kind: Any, *names: str) -> list[sa.Column[Any]]:
     """Make columns of one type that are never null."""
-    return [sa.Column(name, kind, nullable=False) for name in names]
+    return [_required(name, kind) for name in names]
 
 
 def _repository(table: str = "", *, primary_key: bool = False) -> sa.Column[int]:
     """Make the column that names a repository. In the tables that are named here, its constraint has a longer name."""
     constraint = f"fk_{table}_repository_id_repositories" if table else None
     refers = sa.ForeignKey("repositories.id", name=constraint)
-    return sa.Column("repository_id", big_id, refers, nullable=False, primary_key=primary_key)
+    return _required("repository_id", big_id, refers, primary_key=primary_key)
 
 
 def _reference(
@@ -481,15 +484,15 @@ def _further_contents(table: str, of: str) -> None:
         table,
         sa.Column("id", big_id, primary_key=True),
         _reference(table, "object_id", of),
-        sa.Column("is_primary", sa.Boolean, nullable=False),
-        sa.Column("page", sa.Integer, nullable=False),
-        sa.Column("media_type", sa.Text, nullable=False),
-        sa.Column("format", sa.String(255), nullable=False),
-        sa.Column("modifier", sa.String(64), nullable=False),
-        sa.Column("added", sa.BigInteger, nullable=False),
-        sa.Column("content_key", sa.String(32), nullable=False),
-        sa.Column("content_size", sa.BigInteger, nullable=False),
-        sa.Column("content_sha256", sa.LargeBinary, nullable=False),
+        _required("is_primary", sa.Boolean),
+        _required("page", sa.Integer),
+        _required("media_type", sa.Text),
+        _required("format", sa.String(255)),
+        _required("modifier", sa.String(64)),
+        _required("added", sa.BigInteger),
+        _required("content_key", sa.String(32)),
+        _required("content_size", sa.BigInteger),
+        _required("content_sha256", sa.LargeBinary),
         sqlite_autoincrement=True,
     )
     op.create_index(f"ix_{table}_content_key", table, ["content_key"])

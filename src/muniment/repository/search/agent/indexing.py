@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Busy, Database, repository_tables
+from muniment.database.connections import Busy, Database, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.search.index.contract import IndexWriter
 from muniment.repository.search.index.document import Document, document
@@ -29,9 +29,9 @@ unindexed = sa.Table(
     "unindexed",
     repository_tables,
     sa.Column("object_id", sa.String(16), primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("noted", sa.BigInteger, nullable=False),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("reason", sa.Text),
+    required("noted", sa.BigInteger),
 )
 
 CHARACTERS = 8_000_000

@@ -6,7 +6,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.search.agent.checking import Course, Report
 
@@ -17,8 +17,8 @@ index_checks = sa.Table(
     "index_checks",
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
-    sa.Column("wanted", sa.BigInteger, nullable=False),
-    sa.Column("repairs", sa.Boolean, nullable=False),
+    required("wanted", sa.BigInteger),
+    required("repairs", sa.Boolean),
 )
 
 index_reports = sa.Table(
@@ -26,7 +26,7 @@ index_reports = sa.Table(
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
     sa.Column("follower", sa.String(32), primary_key=True),
-    sa.Column("format", sa.Integer, nullable=False),
+    required("format", sa.Integer),
     sa.Column("report", sa.Text, nullable=True),
     sa.Column("course", sa.Text, nullable=True),
 )

@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, repository_tables
+from muniment.database.connections import BigId, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 
@@ -21,9 +21,9 @@ embeddings = sa.Table(
     "embeddings",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), nullable=False, unique=True),
-    sa.Column("digest", sa.LargeBinary, nullable=False),
-    sa.Column("vectors", sa.LargeBinary, nullable=False),
+    required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), unique=True),
+    required("digest", sa.LargeBinary),
+    required("vectors", sa.LargeBinary),
     sqlite_autoincrement=True,
 )
 

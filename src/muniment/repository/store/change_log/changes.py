@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, repository_tables
+from muniment.database.connections import BigId, PreparedStatement, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import IndexBehind
 
@@ -39,11 +39,11 @@ changes = sa.Table(
     "changes",
     repository_tables,
     sa.Column("sequence", BigId, primary_key=True),
-    sa.Column("transaction", sa.BigInteger, nullable=False),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("object_id", sa.String(16), nullable=False),
-    sa.Column("kind", sa.String(10), nullable=False),
-    sa.Column("noted", sa.BigInteger, nullable=False),
+    required("transaction", sa.BigInteger),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("object_id", sa.String(16)),
+    required("kind", sa.String(10)),
+    required("noted", sa.BigInteger),
     sa.Index("ix_changes_order", "repository_id", "transaction", "sequence"),
     # Changes that a search must not overlook. Most lines are about new objects and texts, and are not in this index.
     sa.Index(
@@ -63,8 +63,8 @@ cuts = sa.Table(
     "cuts",
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
-    sa.Column("transaction", sa.BigInteger, nullable=False),
-    sa.Column("sequence", sa.BigInteger, nullable=False),
+    required("transaction", sa.BigInteger),
+    required("sequence", sa.BigInteger),
 )
 
 _TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 
@@ -20,9 +20,9 @@ followers = sa.Table(
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
     sa.Column("name", sa.String(32), primary_key=True),
-    sa.Column("transaction", sa.BigInteger, nullable=False),
-    sa.Column("sequence", sa.BigInteger, nullable=False),
-    sa.Column("seen", sa.BigInteger, nullable=False),
+    required("transaction", sa.BigInteger),
+    required("sequence", sa.BigInteger),
+    required("seen", sa.BigInteger),
 )
 
 

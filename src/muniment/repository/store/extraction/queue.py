@@ -16,7 +16,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, portions, repository_tables
+from muniment.database.connections import PreparedStatement, portions, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
@@ -32,19 +32,19 @@ texts = sa.Table(
     "texts",
     repository_tables,
     sa.Column("object_id", sa.String(16), primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("owner_key", sa.String(400), nullable=False),
-    sa.Column("content_key", sa.String(200), nullable=False),
-    sa.Column("media_type", sa.Text, nullable=False),
-    sa.Column("file_name", sa.Text, nullable=False),
-    sa.Column("state", sa.String(11), nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("losses", sa.Integer, nullable=False),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("owner_key", sa.String(400)),
+    required("content_key", sa.String(200)),
+    required("media_type", sa.Text),
+    required("file_name", sa.Text),
+    required("state", sa.String(11)),
+    required("reason", sa.Text),
+    required("attempts", sa.Integer),
+    required("losses", sa.Integer),
     sa.Column("lease", sa.String(36), nullable=True),
-    sa.Column("due", sa.BigInteger, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),
+    required("due", sa.BigInteger),
+    required("text", sa.Text),
+    required("seq", sa.BigInteger),
     sa.Index("ix_texts_queue", "state", "owner_key", "due", "seq"),
     sa.Index("ix_texts_states", "repository_id", "state"),
 )

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 
 turns = sa.Table(
     "turns",
     repository_tables,
     sa.Column("owner_key", sa.String(400), primary_key=True),
-    sa.Column("turn", sa.BigInteger, nullable=False),
+    required("turn", sa.BigInteger),
     sa.Index("ix_turns_line", "turn", "owner_key"),
 )
 

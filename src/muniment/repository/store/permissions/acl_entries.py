@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import portions, repository_tables
+from muniment.database.connections import portions, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.refusals import UnknownAccessor, WrongValue
@@ -19,7 +19,7 @@ acl_entries = sa.Table(
     repository_tables,
     sa.Column("acl_id", sa.ForeignKey("acls.id"), primary_key=True),
     sa.Column("accessor", sa.String(400), primary_key=True),
-    sa.Column("permission", sa.SmallInteger, nullable=False),
+    required("permission", sa.SmallInteger),
     sa.Index("ix_acl_entries_accessor", "accessor", "permission", "acl_id"),
 )
 

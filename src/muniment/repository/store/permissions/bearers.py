@@ -20,16 +20,16 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import portions, repository_tables
+from muniment.database.connections import portions, repository_tables, required
 from muniment.ground.clock import Instant
 
 bearers = sa.Table(
     "bearers",
     repository_tables,
     sa.Column("key", sa.String(400), primary_key=True),
-    sa.Column("name", sa.String(400), nullable=False, index=True),
+    required("name", sa.String(400), index=True),
     sa.Column("identity", sa.String(200), nullable=True, unique=True),
-    sa.Column("bound", sa.BigInteger, nullable=False),
+    required("bound", sa.BigInteger),
 )
 
 Identify: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, repository_tables
+from muniment.database.connections import BigId, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import NotPermitted, UnknownComment, VersionConflict, WrongValue
@@ -28,18 +28,18 @@ comments = sa.Table(
     "comments",
     repository_tables,
     sa.Column("seq", BigId, primary_key=True),
-    sa.Column("id", sa.String(16), nullable=False, unique=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), nullable=False),
+    required("id", sa.String(16), unique=True),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
     sa.Column("replies_to", sa.ForeignKey("comments.id", ondelete="CASCADE"), nullable=True),
-    sa.Column("depth", sa.SmallInteger, nullable=False),
-    sa.Column("author", sa.String(400), nullable=False),
-    sa.Column("author_name", sa.String(400), nullable=False),
-    sa.Column("author_key", sa.String(400), nullable=False, index=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
+    required("depth", sa.SmallInteger),
+    required("author", sa.String(400)),
+    required("author_name", sa.String(400)),
+    required("author_key", sa.String(400), index=True),
+    required("created", sa.BigInteger),
+    required("modified", sa.BigInteger),
+    required("revision", sa.Integer),
+    required("text", sa.Text),
     sa.Index("ix_comments_object", "object_id", "replies_to", "seq"),
     sa.Index("ix_comments_replies", "replies_to", "seq"),
     sa.Index("ix_comments_repository", "repository_id", "seq"),

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import is_storable
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownRelationType, WrongValue
@@ -22,8 +22,8 @@ relation_types = sa.Table(
     repository_tables,
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
     sa.Column("name", sa.String(64), primary_key=True),
-    sa.Column("description", sa.String(250), nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    required("description", sa.String(250)),
+    required("created", sa.BigInteger),
 )
 
 BUILT_IN: Mapping[str, str] = {

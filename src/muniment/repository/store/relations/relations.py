@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, repository_tables
+from muniment.database.connections import BigId, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
 from muniment.repository.store.filters import cursors, listed, pages, tree
@@ -27,14 +27,14 @@ relations = sa.Table(
     "relations",
     repository_tables,
     sa.Column("seq", BigId, primary_key=True),
-    sa.Column("id", sa.String(16), nullable=False, unique=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("name", sa.String(64), nullable=False),
-    sa.Column("parent_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("child_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("maker", sa.String(400), nullable=False),
-    sa.Column("maker_key", sa.String(400), nullable=False, index=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    required("id", sa.String(16), unique=True),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("name", sa.String(64)),
+    required("parent_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
+    required("child_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
+    required("maker", sa.String(400)),
+    required("maker_key", sa.String(400), index=True),
+    required("created", sa.BigInteger),
     sa.Index("ix_relations_repository", "repository_id", "seq"),
     sa.Index("ix_relations_name", "repository_id", "name", "seq"),
     sa.Index("ix_relations_parent", "parent_id", "seq"),

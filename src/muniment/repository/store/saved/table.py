@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from muniment.database.connections import repository_tables
+from muniment.database.connections import repository_tables, required
 
 # ``owner_name`` is the owner's folded name, which a later bearer of the name shares. Nobody else has the owner's key.
 # ``names`` are the names on the wire in the document, and the question of the search page that asked it;
@@ -11,22 +11,22 @@ saved_searches = sa.Table(
     "saved_searches",
     repository_tables,
     sa.Column("id", sa.String(16), primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("is_template", sa.Boolean, nullable=False),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("description", sa.String(1000), nullable=False),
-    sa.Column("owner", sa.String(400), nullable=False),
-    sa.Column("owner_name", sa.String(400), nullable=False),
-    sa.Column("owner_key", sa.String(400), nullable=False),
-    sa.Column("public", sa.Boolean, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("format", sa.Integer, nullable=False),
-    sa.Column("spelling", sa.String(4), nullable=False),
-    sa.Column("names", sa.Text, nullable=False),
-    sa.Column("document", sa.LargeBinary, nullable=False),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("is_template", sa.Boolean),
+    required("name", sa.String(255)),
+    required("description", sa.String(1000)),
+    required("owner", sa.String(400)),
+    required("owner_name", sa.String(400)),
+    required("owner_key", sa.String(400)),
+    required("public", sa.Boolean),
+    required("created", sa.BigInteger),
+    required("modified", sa.BigInteger),
+    required("revision", sa.Integer),
+    required("size", sa.Integer),
+    required("format", sa.Integer),
+    required("spelling", sa.String(4)),
+    required("names", sa.Text),
+    required("document", sa.LargeBinary),
     sa.Index("ix_saved_searches_owner", "owner_key", "repository_id", "is_template"),
     sa.Index("ix_saved_searches_created", "repository_id", "is_template", "created"),
 )
@@ -37,9 +37,9 @@ saved_results = sa.Table(
     repository_tables,
     sa.Column("search_id", sa.ForeignKey("saved_searches.id"), primary_key=True),
     sa.Column("caller", sa.String(400), primary_key=True),
-    sa.Column("stored", sa.BigInteger, nullable=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("format", sa.Integer, nullable=False),
-    sa.Column("object_ids", sa.Text, nullable=False),
+    required("stored", sa.BigInteger),
+    required("size", sa.Integer),
+    required("format", sa.Integer),
+    required("object_ids", sa.Text),
     sa.Index("ix_saved_results_caller", "caller"),
 )

@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import UnknownLink
@@ -26,13 +26,13 @@ links = sa.Table(
     "links",
     repository_tables,
     sa.Column("digest", sa.LargeBinary(16), primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("caller", sa.String(320), nullable=False),
-    sa.Column("document", sa.LargeBinary, nullable=False),
-    sa.Column("format", sa.Integer, nullable=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("kept", sa.BigInteger, nullable=False),
-    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("caller", sa.String(320)),
+    required("document", sa.LargeBinary),
+    required("format", sa.Integer),
+    required("size", sa.Integer),
+    required("kept", sa.BigInteger),
+    required("expires", sa.BigInteger, index=True),
     sa.Index("ix_links_caller", "caller", "kept"),
 )
 

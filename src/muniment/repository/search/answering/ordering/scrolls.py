@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository import keys
 from muniment.repository.refusals import UnknownLink
@@ -33,17 +33,17 @@ _walks = sa.Table(
     "walks",
     repository_tables,
     sa.Column("name", sa.LargeBinary(16), primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("caller", sa.String(320), nullable=False),
-    sa.Column("edition", sa.LargeBinary(8), nullable=False),
-    sa.Column("counters", sa.LargeBinary, nullable=False),
-    sa.Column("width", sa.Integer, nullable=False),
-    sa.Column("hits", sa.Integer, nullable=False),
-    sa.Column("cut", sa.Boolean, nullable=False),
-    sa.Column("format", sa.Integer, nullable=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("kept", sa.BigInteger, nullable=False),
-    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("caller", sa.String(320)),
+    required("edition", sa.LargeBinary(8)),
+    required("counters", sa.LargeBinary),
+    required("width", sa.Integer),
+    required("hits", sa.Integer),
+    required("cut", sa.Boolean),
+    required("format", sa.Integer),
+    required("size", sa.Integer),
+    required("kept", sa.BigInteger),
+    required("expires", sa.BigInteger, index=True),
     sa.Index("ix_walks_caller", "caller", "kept"),
 )
 

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, portions, repository_tables
+from muniment.database.connections import BigId, portions, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects.table import further_columns
@@ -23,7 +23,7 @@ further_contents = sa.Table(
     "further_contents",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("object_id", sa.ForeignKey("objects.id"), nullable=False),
+    required("object_id", sa.ForeignKey("objects.id")),
     *further_columns(),
     sa.Index("ix_further_contents_place", "object_id", "is_primary", "page", "format", "modifier", unique=True),
     sqlite_autoincrement=True,

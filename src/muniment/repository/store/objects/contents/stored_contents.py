@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, portions, repository_tables
+from muniment.database.connections import PreparedStatement, portions, repository_tables, required
 from muniment.repository.refusals import VersionConflict
 from muniment.repository.store.content.contract import Pack, StoredContent
 from muniment.repository.store.objects.contents.usage import Amount
@@ -24,10 +24,10 @@ stored_contents = sa.Table(
     "stored_contents",
     repository_tables,
     sa.Column("key", sa.String(32), primary_key=True),
-    sa.Column("size", sa.BigInteger, nullable=False),
-    sa.Column("sha256", sa.LargeBinary, nullable=False),
-    sa.Column("uses", sa.BigInteger, nullable=False),
-    sa.Column("offered", sa.Boolean, nullable=False),
+    required("size", sa.BigInteger),
+    required("sha256", sa.LargeBinary),
+    required("uses", sa.BigInteger),
+    required("offered", sa.Boolean),
 )
 sa.Index(
     "ix_stored_contents_offered",

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables, required
 from muniment.repository.refusals import QuotaExceeded
 from muniment.repository.store.objects.table import StoredObject
 
@@ -21,8 +21,8 @@ usage = sa.Table(
     "usage",
     repository_tables,
     sa.Column("owner_key", sa.String(400), primary_key=True),
-    sa.Column("objects", sa.BigInteger, nullable=False),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
+    required("objects", sa.BigInteger),
+    required("bytes", sa.BigInteger),
 )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, repository_tables
+from muniment.database.connections import BigId, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects import table
@@ -24,14 +24,14 @@ reindexings = sa.Table(
     "reindexings",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("property", sa.String(64), nullable=False),
+    required("repository_id", sa.ForeignKey("repositories.id")),
+    required("property", sa.String(64)),
     # The counter of the last object that was looked at; null if all were.
     sa.Column("after", sa.BigInteger, nullable=True),
     # The position in the change log at which the last object was noted.
-    sa.Column("transaction", sa.BigInteger, nullable=False),
-    sa.Column("sequence", sa.BigInteger, nullable=False),
-    sa.Column("begun", sa.BigInteger, nullable=False),
+    required("transaction", sa.BigInteger),
+    required("sequence", sa.BigInteger),
+    required("begun", sa.BigInteger),
     sa.UniqueConstraint("repository_id", "property"),
 )
 
