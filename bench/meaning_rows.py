@@ -26,8 +26,8 @@ from muniment.installation import backends, initialise
 from muniment.installation.data_folder import DataFolder
 from muniment.repository.search.agent import agent
 from muniment.repository.search.answering import results
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.aql import keywords
 from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.search.meaning import embeddings, model
@@ -72,7 +72,7 @@ def growth(run: Run) -> Iterator[Line]:
         after = 0
         while True:
             with database.begin() as cx:
-                some = inventory.every(cx, held.id, after, 5_000)
+                some = inventory.next_objects(cx, held.id, after, 5_000)
                 if not some:
                     break
                 after = some[-1].seq
@@ -149,7 +149,7 @@ class _InProcess:
         with self._database.read() as cx:
             self._repository = repositories.find(cx, initialise.REPOSITORY)
         self._index = backends.reader(installation, self._repository)
-        self._memory = SearchMemory(meaning=backends.meaning(installation))
+        self._memory = SearchCache(meaning=backends.meaning(installation))
         groups = frozenset(f"group-{number}@{PARTITION}" for number in range(SEEN))
         self._caller = Principals(f"{PERSON}@{PARTITION}", groups)
         limits = QueryLimits()

@@ -17,12 +17,12 @@ from muniment.directory.sign_in import line
 from muniment.repository.api.callers import tokeninfo
 from muniment.repository.bulk.exports import destination
 from muniment.repository.search.analysis import analysis, compounds, excerpts
-from muniment.repository.search.answering import memory
+from muniment.repository.search.answering import cache as memory
 from muniment.repository.search.index.tantivy import engine, snapshot
 from muniment.repository.search.index.tantivy.compiling import rarity
 from muniment.repository.search.meaning import nearness
 from muniment.repository.store.objects.types import object_types
-from muniment.repository.store.permissions import acl_look_up, bearers
+from muniment.repository.store.permissions import acl_look_up, name_keys
 
 SOURCES = Path(connections.__file__).parents[1]
 
@@ -44,8 +44,8 @@ MODULES = (
     "repository/search/meaning/nearness.py",
     "repository/store/objects/types/object_types.py",
     "repository/store/permissions/acl_look_up.py",
-    "repository/store/permissions/bearers.py",
-    "repository/search/answering/memory.py",
+    "repository/store/permissions/name_keys.py",
+    "repository/search/answering/cache.py",
     "database/fair_queue.py",
 )
 """The modules with memories of their own that ``caps`` lists, and the one that defines what a memory is."""
@@ -85,7 +85,7 @@ def caps(data: Data) -> list[Cap]:
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
         Cap("names of ACLs, each with its caller's accessors", f"{acl_look_up._REMEMBERED:,} names and accessors"),
         Cap("contents that an import has brought in", f"{destination._REMEMBERED:,}"),
-        Cap("keys of identities", f"{bearers._REMEMBERED:,}"),
+        Cap("keys of identities", f"{name_keys._REMEMBERED:,}"),
         Cap("addresses and accounts with wrong passwords", f"{line._REMEMBERED:,}"),
         Cap("waiting password checks", f"{settings.directory.hash_queue:,}"),
         Cap("folded characters", f"{analysis._REMEMBERED:,}"),

@@ -14,15 +14,15 @@ from muniment.directory.administration import decisions
 from muniment.directory.entries import editing, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import grants, revocation, tokeninfo
-from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import PublicClientMemory
+from muniment.directory.oauth.access import AccessCache
+from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.token_requests import JointRequest, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 
@@ -38,8 +38,8 @@ class Office:
     def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
         self.db = database
         self.options = options or DirectoryOptions()
-        self.memory: AccessMemory = Memory(16 << 20)
-        self.clients: PublicClientMemory = Memory(1 << 20)
+        self.memory: AccessCache = Cache(16 << 20)
+        self.clients: PublicClientCache = Cache(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
             self.administration = decisions.initialise(cx, now)

@@ -18,8 +18,8 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
 from muniment.repository.search.agent import agent, checking
 from muniment.repository.search.answering import results
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.answering.results import HitPage
 from muniment.repository.search.aql import keywords
 from muniment.repository.search.aql.tree import Expression, Fulltext, Query, QueryLimits
@@ -64,7 +64,7 @@ class Shelf:
         self.database, self.now = database, now
         self.folder, self.language = folder, language
         self.store = FileStore(folder / "content")
-        self.memory = SearchMemory()
+        self.memory = SearchCache()
         self.signed_out: set[str] = set()
         with database.begin() as cx:
             self.repository = repositories.add(cx, name, "00000000-0000-4000-8000-000000000000", "", now)

@@ -33,9 +33,9 @@ from muniment.installation import backends
 from muniment.installation.layout import Installation
 from muniment.installation.settings import Settings
 from muniment.integration import directory_callers, guards
-from muniment.integration.departures import Holdings
 from muniment.integration.directory_people import DirectoryPeople
 from muniment.integration.people_changes import DirectoryPeopleChanges
+from muniment.integration.person_removal import Holdings
 from muniment.repository.api import routes as repository_routes
 from muniment.repository.api.callers import credentials
 from muniment.repository.api.callers.callers import Callers
@@ -46,14 +46,14 @@ from muniment.repository.api.wire.parameters import exposed_headers
 from muniment.repository.page import frame as search_page_frame
 from muniment.repository.page import routes as search_page_routes
 from muniment.repository.search.analysis.analysis import Analyser
-from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.aql.rewriting.synonyms import Synonyms
 from muniment.repository.store.content.deferring import DeferringStore
 from muniment.repository.store.people import People, PeopleChanges
 from muniment.repository.store.permissions.principals import Principals
 from muniment.web.addresses import Addresses
 from muniment.web.answers.responses import ErrorCode
-from muniment.web.fast_path import HotFront
+from muniment.web.fast_path import FastFront
 from muniment.web.requests.access_log import AccessLog
 from muniment.web.requests.cors import Cors
 from muniment.web.requests.transport import Transport
@@ -66,7 +66,7 @@ _DAY_SECONDS = 86_400
 
 def build(
     settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
-) -> HotFront:
+) -> FastFront:
     """Without an ``access_log``, each request's line is written at once. The application's lifespan opens this
     process's databases and password gate. At the end, it closes them and the index readers. The lifespan raises
     SchemaMismatch when a database is not at this release's schema.
@@ -123,7 +123,7 @@ def build(
             exposed_headers=exposed_headers(repository.names),
             seconds=repository.cors_seconds,
         )
-    front = HotFront(transport, application)
+    front = FastFront(transport, application)
     return front
 
 
@@ -184,7 +184,7 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     return RepositoryContext(
         *(transactions, options, callers, DeferringStore(backends.content(installation))),
         *(halves.index, halves.clock, directory_people, people_changes),
-        memory=SearchMemory(synonyms, backends.meaning(installation)),
+        memory=SearchCache(synonyms, backends.meaning(installation)),
     )
 
 

@@ -56,7 +56,7 @@ def write(url: str, folder: Path, now: Instant, seed: int, pipe: Connection) -> 
     with database.read() as cx:
         repository = repositories.find(cx, "demo")
         view = RepositoryView.read(cx, repository, ADMINISTRATOR)
-        alive = [each.id for each in inventory.every(cx, repository.id, 0, 10_000)]
+        alive = [each.id for each in inventory.next_objects(cx, repository.id, 0, 10_000)]
     for number in itertools.count():
         texts = [_text(chance, f"{seed} {number} {place}") for place in range(chance.randrange(1, 12))]
         if len(alive) < ALIVE and chance.random() < 0.5:
@@ -182,7 +182,7 @@ class House:
         """Every object, in the order in which they were made."""
         database = Database(self.url)
         with database.read() as cx:
-            found = inventory.every(cx, self.repository.id, 0, 10_000)
+            found = inventory.next_objects(cx, self.repository.id, 0, 10_000)
             assert counted_uses(cx) == counted_rows(cx), "uses are counted wrongly"
         database.close()
         return found

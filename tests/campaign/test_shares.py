@@ -102,7 +102,7 @@ def test_ten_thousand_searches_of_one_caller_leave_a_few(shelf: Shelf) -> None:
         with shelf.database.begin() as cx:
             for number in range(begin, begin + 100):
                 document = b"<q>%d</q>" % number * 400
-                kept_searches.keep(cx, holder, document, options, shelf.now + number)
+                kept_searches.keep_search(cx, holder, document, options, shelf.now + number)
     with shelf.database.read() as cx:
         left, size = cx.execute(sa.text("SELECT count(*), sum(length(document)) FROM links")).one()
     print(f"{shelf.database.dialect}: {made} searches kept for one caller: {left} rows, {size} bytes are left", end=" ")

@@ -102,7 +102,7 @@ def test_a_real_server_reads_what_our_own_readers_do_not(
         "mail.eml": made.eml("body", attached=("testMSG.msg", documents["testMSG.msg"])),
     }
     ids = dict(zip(files, keep(repository_db, store, repository_id, files, now), strict=True))
-    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 100 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep_found_properties, lambda: now + 100 * SECOND)
     with repository_db.read() as cx:
         texts = queue.text_of(cx, list(ids.values()))
         locked = queue.status(cx, ids[LOCKED])
@@ -136,12 +136,12 @@ def test_a_server_that_is_frozen_or_killed_costs_no_file(
             return queue.status(cx, object_id)
 
     server.send(signal.SIGSTOP)
-    drain(repository_db, store, options(server, 5), found_properties.keep, lambda: now + 100 * SECOND)
+    drain(repository_db, store, options(server, 5), found_properties.keep_found_properties, lambda: now + 100 * SECOND)
     assert (status(old).state, status(own).state) == ("waiting", "done")
     server.send(signal.SIGCONT)
     server.kill()
-    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 2000 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep_found_properties, lambda: now + 2000 * SECOND)
     assert status(old).reason == queue.WAITS_FOR_TIKA
     server.start()
-    drain(repository_db, store, options(server), found_properties.keep, lambda: now + 4000 * SECOND)
+    drain(repository_db, store, options(server), found_properties.keep_found_properties, lambda: now + 4000 * SECOND)
     assert (status(old).state, status(old).attempts) == ("done", 0)

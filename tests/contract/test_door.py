@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from muniment.server import acceptor
-from muniment.server.acceptor import Crowd, Door, Place
+from muniment.server.acceptor import Acceptor, Crowd, Place
 from muniment.server.guests import Guest, Guests
 from muniment.web.options import WebOptions
 
@@ -58,7 +58,7 @@ async def _counts_after(*, connections: int, workers: int, awake: int, before: i
         copies = [listening.dup() for _ in range(awake)]  # as each process has one
         options = WebOptions()
         doors = [
-            Door(one, _protocol(place, made), None, place, Guests(options), options)
+            Acceptor(one, _protocol(place, made), None, place, Guests(options), options)
             for one, place in zip(copies, places, strict=False)
         ]
         for _ in clients:

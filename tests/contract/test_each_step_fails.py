@@ -97,7 +97,7 @@ class House:
     def rows(self) -> dict[str, StoredObject]:
         """Every object that has content."""
         with self.world.repository_db.read() as cx:
-            return {each.id: each for each in inventory.every(cx, self.repository.id, 0, 10_000) if each.content}
+            return {each.id: each for each in inventory.next_objects(cx, self.repository.id, 0, 10_000) if each.content}
 
     def check(self, possible: set[bytes]) -> None:
         """What was answered is there, and no row names a content that is damaged, missing or that nobody has sent."""
@@ -241,8 +241,8 @@ class Door:
         """Read every content that any object names: each is whole."""
         store = FileStore(self.house.content_folder)
         with self.house.world.repository_db.read() as cx:
-            rows = inventory.every(cx, self.house.repository.id, 0, 10_000)
-            every = [each.content for stored in rows for each in object_contents.every(cx, stored)]
+            rows = inventory.next_objects(cx, self.house.repository.id, 0, 10_000)
+            every = [each.content for stored in rows for each in object_contents.all_contents(cx, stored)]
         return [b"".join(store.read(content)) for content in every]
 
 

@@ -47,8 +47,8 @@ class Process:
     def unguarded(self) -> list[str]:
         """Name the repositories whose resource is not there."""
         with self.directory.read() as directory, self.repository.read() as cx:
-            there = {one.id for one in resources.every(directory)}
-            return [one.name for one in repositories.every(cx) if one.resource_id not in there]
+            there = {one.id for one in resources.all_resources(directory)}
+            return [one.name for one in repositories.all_repositories(cx) if one.resource_id not in there]
 
     def close(self) -> None:
         """Give the connections back."""

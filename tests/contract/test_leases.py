@@ -15,7 +15,7 @@ from muniment.repository.search.agent import agent
 from muniment.repository.search.index.tantivy import generations
 from muniment.repository.search.index.tantivy.generations import FolderEngine
 from muniment.repository.store import leases
-from muniment.repository.store.leases import Lease, Tenure
+from muniment.repository.store.leases import HeldLease, Lease
 from tests.clock import Clock
 from tests.shelf import Shelf
 from tests.unit.repository.search.agent.test_agent import keys, reached, reader
@@ -81,7 +81,7 @@ def test_a_tenure_asks_the_database_now_and_then_and_says_once_that_it_waits(
     repository_db: Database, second: Database
 ) -> None:
     clock, statements = Clock(), list[str]()
-    one, two = Tenure(repository_db, WORK, "one", clock), Tenure(second, WORK, "two", clock)
+    one, two = HeldLease(repository_db, WORK, "one", clock), HeldLease(second, WORK, "two", clock)
     assert one.holds()
     sa.event.listen(repository_db.engine, "after_cursor_execute", lambda _c, _k, sql, *_rest: statements.append(sql))
     assert all(one.holds() for _ in range(100))
@@ -155,7 +155,7 @@ def test_of_two_agents_of_one_index_one_works_and_the_other_takes_over(
 def test_an_agent_that_was_killed_goes_on_at_once_at_its_place(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     with engine.sole_agent() as holder:
-        lost = Tenure(shelf.database, Lease("agent", engine.follower()), holder, clock)
+        lost = HeldLease(shelf.database, Lease("agent", engine.follower()), holder, clock)
         assert lost.holds()
     stop = threading.Event()
     thread = threading.Thread(target=agent.run, args=(shelf.database, engine, stop, clock))

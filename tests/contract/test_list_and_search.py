@@ -21,8 +21,8 @@ NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
 def listed(shelf: Shelf, caller: Principals) -> list[str]:
     with shelf.database.read() as cx:
         unfiled = Folder(shelf.view(caller), None, "sysobject")
-        found = lists.page(cx, unfiled, Stretch(None, 0, 1000))
-        assert lists.count(cx, unfiled) == len(found)
+        found = lists.object_page(cx, unfiled, Stretch(None, 0, 1000))
+        assert lists.count_objects(cx, unfiled) == len(found)
     return sorted(each.stored.id for each in found)
 
 

@@ -22,7 +22,7 @@ from muniment.ground import certificates
 from muniment.server import listener, protocol
 from muniment.server.acceptor import Crowd
 from muniment.server.listener import Listeners
-from muniment.web.fast_path import Foremost, HotFront
+from muniment.web.fast_path import FastFront, FastPathAtOnce
 from muniment.web.options import WebOptions
 from muniment.web.requests.transport import Transport
 from tests.waiting import until
@@ -46,7 +46,7 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextmanager
 def serving(
-    application: ASGIApp, folder: Path, front: HotFront | None = None, *, secured: bool = False, **options: int
+    application: ASGIApp, folder: Path, front: FastFront | None = None, *, secured: bool = False, **options: int
 ) -> Iterator[int]:
     """Serve in a thread, and say the port of plain HTTP, or that of HTTPS if ``secured``."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
@@ -182,7 +182,7 @@ AT_ONCE: dict[str, tuple[list[bytes], int]] = {
 }
 
 
-def remembering(recalled: list[bytes]) -> HotFront:
+def remembering(recalled: list[bytes]) -> FastFront:
     """Make a front that knows the answer to ``QUESTION``, and notes when it gives it at once."""
 
     def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
@@ -201,9 +201,9 @@ def remembering(recalled: list[bytes]) -> HotFront:
         return Response(status_code=500)
 
     options = WebOptions(trusted_proxies=("127.0.0.1",))
-    front = HotFront(Transport(echo, options, sensitive_prefixes=["/hot"], requires_tls=no, shape=bug))
+    front = FastFront(Transport(echo, options, sensitive_prefixes=["/hot"], requires_tls=no, shape=bug))
     headers = ((b"content-type", b"application/json"),)
-    front.addresses = {"/hot": (Foremost(decide, b"application/json", headers, recall), None)}
+    front.addresses = {"/hot": (FastPathAtOnce(decide, b"application/json", headers, recall), None)}
     return front
 
 

@@ -113,8 +113,8 @@ def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     view = RepositoryView.read(cx, one, MARTA)
     news = [NewObject("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
     made = creation.create_all(cx, view, news, now)
-    record.keep(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
-    link = kept_searches.keep(cx, Holder(one.id, MARTA.key), DOCUMENT, RepositoryOptions(link_seconds=600), now)
+    record.keep_records(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
+    link = kept_searches.keep_search(cx, Holder(one.id, MARTA.key), DOCUMENT, RepositoryOptions(link_seconds=600), now)
     cursor = cursors.next_cursor(cx, CursorBinding(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
     position = positions.spell(keys.seal(cx), one.id, MARTA, changes.latest(cx, one.id), plain=False)
     assert cursor is not None

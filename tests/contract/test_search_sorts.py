@@ -243,7 +243,7 @@ def both_ways(shelf: Shelf, caller: Principals, sorts: list[SortCriterion]) -> t
         for offset in (0, 1, 9, 40):
             part = msgspec.structs.replace(search, offset=offset, limit=17)
             by_database += [ids[counter] for counter in sorting.counters(inquiry, part)]
-            answer = sorting.answer(inquiry, part)
+            answer = sorting.sorted_answer(inquiry, part)
             by_index = None if answer is None or by_index is None else by_index + [hit.object_id for hit in answer.hits]
     return by_index, by_database
 
@@ -271,9 +271,9 @@ def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(fi
         with filled.database.read() as cx:
             inquiry = filled.inquiry(cx, MARTA, SearchQuestion(), snapshot)
             search = msgspec.structs.replace(results.prepare(inquiry), limit=5)
-            assert sorting.answer(inquiry.changed(query=Query(sorts=(SortCriterion(name),))), search) is None
+            assert sorting.sorted_answer(inquiry.changed(query=Query(sorts=(SortCriterion(name),))), search) is None
             with pytest.raises(NotSearchable):
-                sorting.answer(inquiry.changed(query=Query(sorts=(SortCriterion("r_folder_path"),))), search)
+                sorting.sorted_answer(inquiry.changed(query=Query(sorts=(SortCriterion("r_folder_path"),))), search)
 
 
 def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:

@@ -14,7 +14,7 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.search.answering import results
 from muniment.repository.search.answering.kept import kept_searches
 from muniment.repository.search.answering.ordering import scrolls
-from muniment.repository.search.answering.ordering.scrolls import Holder, Walk
+from muniment.repository.search.answering.ordering.scrolls import Holder, Scroll
 from tests.shelf import BORIS, MARTA
 from tests.walkers import QUERIES, Walkers, following, ids, open_walkers, walk
 
@@ -339,7 +339,7 @@ def test_relative_dates_count_from_the_first_page_on(repository_db: Database, no
 
 
 def _keep(cx: sa.Connection, holder: Holder, name: int, hits: int, now: Instant, options: RepositoryOptions) -> bool:
-    return kept_searches.keep_walk(cx, holder, Walk(name.to_bytes(16, "big"), now, range(hits)), options, now)
+    return kept_searches.keep_walk(cx, holder, Scroll(name.to_bytes(16, "big"), now, range(hits)), options, now)
 
 
 def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
@@ -350,9 +350,9 @@ def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
     with open_walkers(repository_db, now, []) as walkers, repository_db.begin() as cx:
         here = walkers.shelf.repository.id
         marta, boris = Holder(here, MARTA.key), Holder(here, BORIS.key)
-        old = kept_searches.keep(cx, marta, b"old", quota, now)
+        old = kept_searches.keep_search(cx, marta, b"old", quota, now)
         assert _keep(cx, marta, 1, 10, now + 1, quota)
-        young = kept_searches.keep(cx, marta, b"young", quota, now + 2)
+        young = kept_searches.keep_search(cx, marta, b"young", quota, now + 2)
         assert _keep(cx, boris, 99, 10, now + 2, quota)
         assert _keep(cx, marta, 2, 10, now + 3, quota)
         assert kept_searches.kept_until(cx, old, b"old") == 0

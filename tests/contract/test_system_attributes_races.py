@@ -26,4 +26,4 @@ def test_an_attribute_set_by_many_at_once_is_set_for_each(directory_db: Database
             written = list(threads.map(put, range(_WRITERS)))
         with directory_db.read() as cx:
             assert system.get(cx, f"ATTRIBUTE {round_}") in written
-            assert len(system.every(cx)) == round_ + 1
+            assert len(system.all_system_attributes(cx)) == round_ + 1

@@ -84,7 +84,7 @@ def test_what_our_own_readers_do_not_read_the_tika_server_reads(
         "a.eml": made.eml("body", attached=("attached.xls", OLD + b"attached")),
     }
     ids = keep(repository_db, store, repository_id, files, now)
-    drain(repository_db, store, options(server.address), found_properties.keep, lambda: now + 100)
+    drain(repository_db, store, options(server.address), found_properties.keep_found_properties, lambda: now + 100)
     old, scan, own, packed, mail = texts(repository_db, ids)
     assert (old, scan, own) == (server.words, server.words, "own")
     assert packed.splitlines() == ["in.msg", "b.txt", "plain", server.words]
@@ -123,8 +123,8 @@ def test_while_the_server_is_away_its_files_wait_and_all_others_are_read(
     chosen = options(f"http://127.0.0.1:{port}")
     files = {"old.doc": OLD, "a.zip": made.pack({"in.doc": OLD, "b.txt": b"plain"}), "own.docx": made.docx("own")}
     ids = keep(repository_db, store, repository_id, files, now)
-    drain(repository_db, store, chosen, found_properties.keep, lambda: now + 100)
-    drain(repository_db, store, chosen, found_properties.keep, lambda: now + 100)
+    drain(repository_db, store, chosen, found_properties.keep_found_properties, lambda: now + 100)
+    drain(repository_db, store, chosen, found_properties.keep_found_properties, lambda: now + 100)
     assert states(repository_db, ids) == ["waiting", "done", "done"]
     with repository_db.read() as cx:
         status = queue.status(cx, ids[0])
@@ -134,7 +134,7 @@ def test_while_the_server_is_away_its_files_wait_and_all_others_are_read(
         position = changes.latest(cx, repository_id)
     assert texts(repository_db, ids)[1:] == ["in.doc\nb.txt\nplain", "own"]
     with stand_in(port) as server:
-        drain(repository_db, store, chosen, found_properties.keep, lambda: now + 200)
+        drain(repository_db, store, chosen, found_properties.keep_found_properties, lambda: now + 200)
     assert texts(repository_db, ids) == [server.words, f"in.doc\nb.txt\nplain\n{server.words}", "own"]
     with repository_db.read() as cx:
         assert not queue.waiting_for_tika(cx)
@@ -156,7 +156,7 @@ def test_a_running_extractor_notices_that_the_server_is_back(
             store,
             options(f"http://127.0.0.1:{port}"),
             stop,
-            found_properties.keep,
+            found_properties.keep_found_properties,
             lambda: now + 100,
         ),
     )
@@ -292,7 +292,7 @@ def test_what_the_server_says_becomes_the_state_of_the_text(
 ) -> None:
     server.behaviour = lambda handler, _: answer(handler, body)
     (one,) = keep(repository_db, store, repository_id, {"old.doc": OLD}, now)
-    drain(repository_db, store, options(server.address), found_properties.keep, lambda: now + 100)
+    drain(repository_db, store, options(server.address), found_properties.keep_found_properties, lambda: now + 100)
     with repository_db.read() as cx:
         status = queue.status(cx, one)
     assert (status.state, said in status.reason) == (state, True), status
@@ -308,7 +308,7 @@ def test_a_file_that_breaks_the_server_is_tried_three_times(
             repository_db,
             store,
             options(server.address),
-            found_properties.keep,
+            found_properties.keep_found_properties,
             itertools.repeat(now + later * 10 * SECOND).__next__,
         )
     with repository_db.read() as cx:
@@ -320,10 +320,10 @@ def test_files_that_were_not_read_can_be_read_again(
     repository_db: Database, store: Folder, repository_id: int, now: Instant, server: StandIn
 ) -> None:
     ids = keep(repository_db, store, repository_id, {"old.doc": OLD, "own.txt": b"own"}, now)
-    drain(repository_db, store, RepositoryOptions(), found_properties.keep, lambda: now + 100)
+    drain(repository_db, store, RepositoryOptions(), found_properties.keep_found_properties, lambda: now + 100)
     assert states(repository_db, ids) == ["unsupported", "done"]
     with repository_db.begin() as cx:
         count, last = queue.read_again(cx, repository_id, -1, now + 200)
         assert (count, queue.read_again(cx, repository_id, last, now + 200)) == (1, (0, last))
-    drain(repository_db, store, options(server.address), found_properties.keep, lambda: now + 200)
+    drain(repository_db, store, options(server.address), found_properties.keep_found_properties, lambda: now + 200)
     assert texts(repository_db, ids) == [server.words, "own"]

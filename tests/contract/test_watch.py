@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muniment.database.connections import Database, Unwritable
-from muniment.database.polls import Watch
+from muniment.database.polls import CommitWatch
 from muniment.ground.clock import Instant
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes
@@ -22,7 +22,7 @@ def repository(repository_db: Database, now: Instant) -> Repository:
 
 
 def test_a_commit_is_told_once_it_can_be_read(repository_db: Database, repository: Repository) -> None:
-    watch = Watch(repository_db)
+    watch = CommitWatch(repository_db)
     try:
         assert watch.has_new_commits(), "whoever begins to watch has seen nothing yet"
         for _ in range(3):
@@ -37,7 +37,7 @@ def test_a_commit_is_told_once_it_can_be_read(repository_db: Database, repositor
 
 @pytest.mark.only("sqlite", "PostgreSQL may tell of more than commits.")
 def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Database, repository: Repository) -> None:
-    watch = Watch(repository_db)
+    watch = CommitWatch(repository_db)
     try:
         watch.has_new_commits()
         with repository_db.read() as cx:
@@ -54,7 +54,7 @@ def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Databa
 
 
 def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, repository: Repository) -> None:
-    watch = Watch(repository_db)
+    watch = CommitWatch(repository_db)
     try:
         watch.has_new_commits()
         watch.close()
@@ -74,7 +74,7 @@ def test_it_is_asked_less_often_when_nothing_has_been_committed_for_a_while(
     monkeypatch.setattr(stop, "wait", waited.append)
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    watch = Watch(database)
+    watch = CommitWatch(database)
     try:
         watch.has_new_commits()
         clock[0] += 60
@@ -99,7 +99,7 @@ def test_a_watch_keeps_no_file_open_that_was_found_unwritable(tmp_path: Path) ->
     """Memory that SQLite shares stays read-only in a process for as long as one connection of the process is open."""
     file = tmp_path / "watched.db"
     database = Database(f"sqlite:///{file}")
-    watch = Watch(database)
+    watch = CommitWatch(database)
     try:
         watch.has_new_commits()
         assert _open(file)

@@ -10,8 +10,8 @@ from muniment.database.connections import Database
 from muniment.repository import version_stamps
 from muniment.repository.refusals import UnknownProperty
 from muniment.repository.search.answering import results
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import SearchQuestion
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
 from muniment.repository.store.objects.types import type_editing
@@ -88,7 +88,7 @@ def test_a_snapshot_that_is_older_than_a_commit_leaves_nothing_for_later_searche
     shelf.permit("circle", {"boris@demo": Permission.READ})
     kept = shelf.add("pump", acl="circle")
     shelf.catch_up()
-    shelf.memory = SearchMemory()
+    shelf.memory = SearchCache()
     snapshot, question = shelf.index.snapshot(), SearchQuestion(Query(), 1, 10)
     with shelf.database.read() as cx:
         version_stamps.read(cx)

@@ -134,7 +134,7 @@ class Place:
     def long_login(self) -> str:
         """Give the sign-in page's address for a resource with the longest name there can be."""
         with self._database.begin() as cx:
-            known = {one.name: one for one in resources.every(cx)}
+            known = {one.name: one for one in resources.all_resources(cx)}
             made = known.get("n" * 120)
             if made is None:
                 made = resources.add(cx, NAMES, "n" * 120, clock.now())

@@ -563,13 +563,13 @@ def test_lists_of_saved_searches_are_read_outside_the_event_loop(
     writer: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A list reads all that the caller may see, to order it. No other caller waits for that (decision 0031)."""
-    threads, page = list[str](), saved_searches.page
+    threads, page = list[str](), saved_searches.saved_page
 
     def noted(*asked: Any) -> Any:
         threads.append(threading.current_thread().name.partition("_")[0])
         return page(*asked)
 
-    monkeypatch.setattr(saved_searches, "page", noted)
+    monkeypatch.setattr(saved_searches, "saved_page", noted)
     for path, asked, status in (
         (SEARCH, {}, 200),
         (SEARCH, {"q": "pump", "page": 99_999}, 400),

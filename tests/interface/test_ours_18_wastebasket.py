@@ -35,7 +35,7 @@ def folders(site: Site, person: Person) -> Folders:
 
 def counts_are_right(world: World) -> None:
     with world.repository_db.read() as cx:
-        assert usage.every(cx) == inventory.amounts_by_owner(cx)
+        assert usage.usage_by_owner(cx) == inventory.amounts_by_owner(cx)
         assert counted_rows(cx) == counted_uses(cx)
 
 

@@ -94,10 +94,10 @@ class Drawer:
         found: list[str] = []
         stretch = Stretch(None, 0, size)
         with self.database.read() as cx:
-            while page := lists.page(cx, folder, stretch, selection):
+            while page := lists.object_page(cx, folder, stretch, selection):
                 found += [one.stored.id for one in page]
                 stretch = Stretch(page[-1].place, 0, size)
-            assert lists.count(cx, folder, selection) == len(found)
+            assert lists.count_objects(cx, folder, selection) == len(found)
         return found
 
     def values(self, stored: StoredObject) -> dict[str, list[Any]]:

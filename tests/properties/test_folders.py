@@ -157,7 +157,7 @@ class Play:
             sources = copying.lock_originals(cx, view, one, 1000)
             root = copying.copy(cx, view, sources, place, self.shelf.now, StorageQuota())
             assert {each.id for each in sources} == originals
-            every = inventory.every(cx, self.shelf.repository.id, 0, 10_000)
+            every = inventory.next_objects(cx, self.shelf.repository.id, 0, 10_000)
         new = [each for each in every if each.id not in model.names]
         assert len(new) == len(originals)
         assert root.folder_ids == [place]
@@ -170,7 +170,7 @@ class Play:
     def check(self) -> None:
         model, view = self.model, self.shelf.view(MARTA)
         with self.shelf.database.read() as cx:
-            rows = {each.id: each for each in inventory.every(cx, view.repository.id, 0, 10_000)}
+            rows = {each.id: each for each in inventory.next_objects(cx, view.repository.id, 0, 10_000)}
             assert {each: (row.name, set(row.folder_ids)) for each, row in rows.items()} == {
                 each: (model.names[each], set(model.parents[each])) for each in model.names
             }
@@ -180,21 +180,21 @@ class Play:
             above = paths.ancestries(cx, view, held)
             for folder in held:
                 listed, after = [], None
-                while page := lists.page(cx, Folder(view, folder.id, "sysobject"), Stretch(after, 0, 3)):
+                while page := lists.object_page(cx, Folder(view, folder.id, "sysobject"), Stretch(after, 0, 3)):
                     listed += [each.stored.id for each in page[:2]]
                     after = page[min(1, len(page) - 1)].place
                     if len(page) < 3:
                         listed += [each.stored.id for each in page[2:]]
                         break
                 assert listed == model.members(folder.id)
-                assert lists.count(cx, Folder(view, folder.id, "sysobject")) == len(listed)
+                assert lists.count_objects(cx, Folder(view, folder.id, "sysobject")) == len(listed)
                 below = {each for each in model.below(folder.id) if each in model.holds}
                 assert folders.descendants(cx, view, [folder.id], 10_000) == below
                 assert filing.with_all_above(cx, [folder.id]) == model.above(folder.id)
                 assert set(above[folder.id].folder_ids) == model.above(folder.id)
                 assert set(above[folder.id].paths) == model.paths(folder.id)
-            assert usage.every(cx) == inventory.amounts_by_owner(cx)
-            kept = wastebasket.page(cx, view.repository, MARTA, self.shelf.now, Stretch(None, 0, 1000))
+            assert usage.usage_by_owner(cx) == inventory.amounts_by_owner(cx)
+            kept = wastebasket.deleted_page(cx, view.repository, MARTA, self.shelf.now, Stretch(None, 0, 1000))
             assert {each.discard.stored.id for each in kept} == set(model.discarded)
 
 

@@ -16,7 +16,7 @@ from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import assigned_acls, creation
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.types import object_types
-from muniment.repository.store.permissions import acls, bearers
+from muniment.repository.store.permissions import acls, name_keys
 from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.properties.lengths import examples
 
@@ -84,11 +84,11 @@ class House:
     def proven(self, cx: Connection, name: str) -> Principals:
         """Let them make a request."""
         caller = self.caller(name)
-        return caller.with_keys(bearers.bind(cx, caller.names, self.now))
+        return caller.with_keys(name_keys.bind(cx, caller.names, self.now))
 
     def remove(self, cx: Connection, name: str) -> None:
         """Remove them as the command does: their name is bound first."""
-        bearers.of_names(cx, [name], self.identify, self.now)
+        name_keys.of_names(cx, [name], self.identify, self.now)
         del self.there[name]
 
     def document(self, cx: Connection, owner: Principals) -> str:
@@ -100,7 +100,7 @@ class House:
         """Whether they may see it, read without a binding."""
         with self.database.read() as cx:
             caller = self.caller(name)
-            known = caller.with_keys(bearers.keys(cx, caller.names))
+            known = caller.with_keys(name_keys.keys(cx, caller.names))
             try:
                 objects.read(cx, self.repository, document, known)
             except UnknownObject:

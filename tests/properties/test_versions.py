@@ -213,15 +213,15 @@ class VersionLife(RuleBasedStateMachine):
                     assert stored.version.superseded is not each.latest()
                     assert stored.version.antecedent_id == (each.before.id if each.before else None)
                     assert (stored.version.lock.owner if stored.version.lock else "") == each.holder
-                    history = version_lists.page(cx, History(view, stored), Stretch(None, 0, 100))
+                    history = version_lists.version_page(cx, History(view, stored), Stretch(None, 0, 100))
                     assert [one.stored.id for one in history] == [one.id for one in reversed(tree.versions)]
                     assert version_lists.current(cx, view, each.id)[0].id == (tree.current and tree.current.id)
                 shown |= {tree.current.id} if tree.current else set()
             folder = Folder(view, self.folder, "document")
-            assert {one.stored.id for one in lists.page(cx, folder, Stretch(None, 0, 100))} == shown
-            every = lists.page(cx, folder._replace(all_versions=True), Stretch(None, 0, 1000))
+            assert {one.stored.id for one in lists.object_page(cx, folder, Stretch(None, 0, 100))} == shown
+            every = lists.object_page(cx, folder._replace(all_versions=True), Stretch(None, 0, 1000))
             assert {one.stored.id for one in every} == {one.id for tree in self.trees for one in tree.versions}
-            assert usage.every(cx) == inventory.amounts_by_owner(cx)
+            assert usage.usage_by_owner(cx) == inventory.amounts_by_owner(cx)
 
     def decide(self, decision: Callable[[Connection], object]) -> type[Refusal] | None:
         """Take a decision; give the class of its refusal."""

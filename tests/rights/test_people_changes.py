@@ -14,7 +14,7 @@ from muniment.directory.administration import decisions
 from muniment.directory.entries import entries, memberships
 from muniment.repository.api.context import Caller
 from muniment.repository.api.operations import BELOW
-from muniment.repository.bulk import giving
+from muniment.repository.bulk import ownership
 from tests.rights.play import Outcome, Sent, play
 from tests.rights.test_every_address import BY_ADMINISTRATORS, WAYS, Stage, Way
 from tests.scenes import Loop, Person, World
@@ -129,7 +129,7 @@ def test_a_right_that_ends_while_a_change_is_under_way_is_not_used(stage: Stage,
 @TOGETHER
 @pytest.mark.parametrize("kind", ["user", "group"])
 def test_a_removal_asks_again_in_the_transaction_that_removes(stage: Stage, kind: str) -> None:
-    things, key_of = Things(stage), giving.key_of
+    things, key_of = Things(stage), ownership.key_of
 
     def later(*args: Any) -> str:
         _expel(stage, things.admin, "")
@@ -137,7 +137,7 @@ def test_a_removal_asks_again_in_the_transaction_that_removes(stage: Stage, kind
         return key
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(giving, "key_of", later)
+        patch.setattr(ownership, "key_of", later)
         sent = things.sent("DELETE", f"{BELOW}/{kind}s/{{person}}")
         outcome = play(stage.application, stage.loop, sent, None)
     assert outcome.status == 403, outcome.body

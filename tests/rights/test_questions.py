@@ -33,7 +33,7 @@ def sent(stage: Stage, method: str, path: str, body: bytes = b"", media_type: st
 
 def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    recall, answer = verification.recall, verification.answer
+    recall, answer = verification.recall, verification.tokeninfo_answer
 
     def recalled(*args: Any) -> Any:
         asked.append("recalled")
@@ -55,7 +55,7 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
     monkeypatch.setattr(context, "_LONG_DECISION", 3600)
     monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
     monkeypatch.setattr(verification, "recall", recalled)
-    monkeypatch.setattr(verification, "answer", answered)
+    monkeypatch.setattr(verification, "tokeninfo_answer", answered)
     questions = {}
     for what, request in requests.items():
         asked.clear()

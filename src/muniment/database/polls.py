@@ -18,7 +18,7 @@ _LIVELY_SECONDS = 2.0
 _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
 
 
-class Glance:
+class Poll:
     """Any thread may use it. Close it before the database."""
 
     def __init__(self, database: Database, statement: PreparedStatement | str) -> None:
@@ -67,7 +67,7 @@ class Glance:
         return row
 
 
-class Watch:
+class CommitWatch:
     """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
 
     It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any thread may
@@ -75,7 +75,7 @@ class Watch:
     """
 
     def __init__(self, database: Database) -> None:
-        self._glance = Glance(database, _STATE[database.dialect])
+        self._glance = Poll(database, _STATE[database.dialect])
         self._last_state: object = None
         self._lively_until = 0.0
 

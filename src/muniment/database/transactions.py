@@ -18,7 +18,7 @@ from muniment.database.common_transaction import CommonTransaction
 from muniment.database.connections import Busy, Database, Outcome, PreparedStatement, WriteBatch
 from muniment.database.fair_queue import HasLeft, Turns, stays
 from muniment.database.holds import Holds
-from muniment.database.polls import Glance
+from muniment.database.polls import Poll
 from muniment.ground.refusals import Malformed, Refusal
 
 Item = TypeVar("Item")
@@ -85,8 +85,8 @@ class Transactions:
         self._filling: tuple[int, asyncio.Future[None]] | None = None
         self._joint_queues: dict[JointDecision[Any, Any], _JointQueue] = {}
         self._alone: set[asyncio.Task[None]] = set()
-        self._glances: dict[PreparedStatement, Glance] = {}
-        self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
+        self._glances: dict[PreparedStatement, Poll] = {}
+        self._shared_polls: dict[PreparedStatement, _SharedPoll] = {}
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """If the decision raises, its writes are undone and the exception is raised here.
@@ -189,11 +189,11 @@ class Transactions:
         row = self.glance_without_waiting(statement)
         if row is not None:
             return row
-        shared_glance = self._shared_glances.get(statement)
-        if shared_glance is None:
+        shared_poll = self._shared_polls.get(statement)
+        if shared_poll is None:
             ask = partial(self.off_loop, self.glance_at_once, statement)
-            shared_glance = self._shared_glances[statement] = _SharedGlance(ask)
-        return await shared_glance.row()
+            shared_poll = self._shared_polls[statement] = _SharedPoll(ask)
+        return await shared_poll.row()
 
     def glance_without_waiting(self, statement: PreparedStatement) -> Sequence[Any] | None:
         """Return what ``glance`` returns, or None on PostgreSQL, where it takes a round trip. Raises Busy."""
@@ -203,7 +203,7 @@ class Transactions:
         """Any thread may call this. Raises Busy."""
         glance = self._glances.get(statement)
         if glance is None:
-            glance = self._glances.setdefault(statement, Glance(self.database, statement))
+            glance = self._glances.setdefault(statement, Poll(self.database, statement))
         return glance.row()
 
     async def read_long(
@@ -349,7 +349,7 @@ class Transactions:
             return _decide_together(writes, cx)
 
 
-class _SharedGlance:
+class _SharedPoll:
     """Each caller gets the row of a round trip that begins after their call."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:

@@ -7,14 +7,14 @@ from functools import cached_property, partial
 from sqlalchemy.engine import Connection
 
 from muniment.database.transactions import JointDecision, Transactions
-from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import PublicClientMemory
+from muniment.directory.oauth.access import AccessCache
+from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.grants import GRANTS
 from muniment.directory.oauth.token_requests import JointGrant, JointRequest, TokenResponse
-from muniment.directory.oauth.tokeninfo import AnswerMemory
+from muniment.directory.oauth.tokeninfo import AnswerCache
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 
@@ -31,9 +31,9 @@ class Directory:
     gate: PasswordGate
     clock: Callable[[], Instant]
     search_path: str = ""
-    memory: AccessMemory = field(default_factory=lambda: Memory(16 << 20))
-    answers: AnswerMemory = field(default_factory=lambda: Memory(16 << 20))
-    clients: PublicClientMemory = field(default_factory=lambda: Memory(1 << 20))
+    memory: AccessCache = field(default_factory=lambda: Cache(16 << 20))
+    answers: AnswerCache = field(default_factory=lambda: Cache(16 << 20))
+    clients: PublicClientCache = field(default_factory=lambda: Cache(1 << 20))
 
     @cached_property
     def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:

@@ -23,7 +23,7 @@ _endings = sa.Table(
 BOTH = PreparedStatement(
     sa.select(_generation.c.mark, _endings.c.mark).select_from(_generation.join(_endings, sa.true()))
 )
-"""The statement that reads both marks. Its row has the columns of ``Marks``."""
+"""The statement that reads both marks. Its row has the columns of ``VersionStamps``."""
 
 GENERATION, ENDINGS = (sa.select(table.c.mark).scalar_subquery() for table in (_generation, _endings))
 """Subqueries for the two marks, for the statements of other modules."""
@@ -31,7 +31,7 @@ GENERATION, ENDINGS = (sa.select(table.c.mark).scalar_subquery() for table in (_
 _GENERATION = PreparedStatement(sa.select(_generation.c.mark))
 
 
-class Marks(NamedTuple):
+class VersionStamps(NamedTuple):
     """The directory's two marks, read in one snapshot."""
 
     generation: str

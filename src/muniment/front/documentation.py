@@ -58,7 +58,7 @@ def title(name: str) -> str:
     return (source(name) or "").partition("\n")[0].lstrip("# ")
 
 
-def page(name: str) -> DocumentationPage | None:
+def documentation_page(name: str) -> DocumentationPage | None:
     """The HTML is cached until the file changes. The page's links to other pages are relative to the page's own
     address, ``/docs/<name>``.
     """

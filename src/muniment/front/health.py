@@ -86,7 +86,7 @@ def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, 
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)
-        for repository in repositories.every(cx)
+        for repository in repositories.all_repositories(cx)
     }
 
 

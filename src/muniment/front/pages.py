@@ -80,7 +80,7 @@ async def front_page(request: Request, halves: Halves) -> Response:
     names: list[str] = []
     if halves.repository is not None:
         stretch = Stretch(None, 0, _SHOWN_REPOSITORIES + 1)
-        page = await halves.repository.transactions.read(repositories.page, stretch)
+        page = await halves.repository.transactions.read(repositories.repository_page, stretch)
         names = [repository.name for repository, _ in page]
     values = {
         "directory": settings.directory.names if halves.directory else None,
@@ -128,7 +128,7 @@ async def document(request: Request, halves: Halves) -> Response:
     offered = (*as_text, "text/html") if path.endswith(".md") else ("text/html", *as_text)
     media_type = accept.best_media_type(request, offered) or offered[0]
     text = documentation.source(name)
-    rendered = documentation.page(name)
+    rendered = documentation.documentation_page(name)
     if text is None or rendered is None:
         raise UnknownAddress("There is no such page; /docs links those there are.")
     if media_type != "text/html":

@@ -13,7 +13,7 @@ Q = TypeVar("Q", bound=Hashable)
 A = TypeVar("A")
 
 
-class Memory(Generic[Q, A]):
+class Cache(Generic[Q, A]):
     """Any thread may use it.
 
     The remembered answers weigh at most ``limit`` together; without a ``weight`` an answer weighs 1. New answers

@@ -19,7 +19,7 @@ from muniment.installation import settings
 from muniment.installation.exit_codes import Exit, Failure
 from muniment.installation.layout import UNFINISHED_RESTORE, Installation
 from muniment.installation.settings import Settings
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 
 log = structlog.get_logger("muniment.data")
@@ -142,13 +142,13 @@ class DataFolder:
         if not self.together:
             return {}
         with closing(Database(self.installation.database_url("directory"))) as database, database.read() as cx:
-            return identities.of(cx, self.settings.directory.names, names)
+            return identities.identities_of(cx, self.settings.directory.names, names)
 
     def acting_as(self, user_id: str) -> Principals:
         """This writes to the repository's database. So call it before the command opens its own transaction."""
         name = fold_name(user_id)
         with self.begin("repository") as cx:
-            keys = bearers.of_names(cx, [name], self.identify, self.now)
+            keys = name_keys.of_names(cx, [name], self.identify, self.now)
         return Principals(user_id, administrator=True, keys=keys, identify=self.identify)
 
     @contextmanager
@@ -198,7 +198,7 @@ class DataFolder:
         with self.database("repository") as database:
             while True:
                 with database.begin() as cx:
-                    counts = bearers.settle(cx, self.identify, self.now)
+                    counts = name_keys.settle(cx, self.identify, self.now)
                 if not any(counts):
                     break
                 borne_count += counts.borne

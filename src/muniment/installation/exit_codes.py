@@ -21,7 +21,7 @@ from muniment.directory.refusals import (
 )
 from muniment.ground.certificates import CertificateProblem
 from muniment.ground.refusals import Refusal
-from muniment.integration import departures, guards
+from muniment.integration import guards, person_removal
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
 
 _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
@@ -41,7 +41,7 @@ _NEXT_STEPS: Mapping[type[Refusal], str] = {
     guards.StillGuards: "First let another resource guard it, with 'muniment repository guard'.",
     guards.CannotKnow: "If none does, add --force.",
     guards.SignsIn: "Or let 'muniment client' do it with --force.",
-    departures.OwnsElsewhere: "'muniment repository give' does that.",
+    person_removal.OwnsElsewhere: "'muniment repository give' does that.",
 }
 _OS_ERROR_STEPS: Mapping[int, str] = {
     errno.EACCES: " Let this user write there, or name another place.",

@@ -64,7 +64,7 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
             guard_id = _guard_of(data, REPOSITORY)
             with database.begin() as cx:
                 # A repository that is there keeps its guard, whatever the guard is called by now.
-                resource = next((each for each in resources.every(cx) if each.id == guard_id), None)
+                resource = next((each for each in resources.all_resources(cx) if each.id == guard_id), None)
                 if resource is None:
                     resource = decisions.ensure_resource(cx, directory_names, resource_name(REPOSITORY), data.now)
             name = resources.shown_name(directory_names, resource)
@@ -113,7 +113,7 @@ def resource_name(repository: str) -> str:
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> repositories.Repository:
     """A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
     with data.begin("repository") as cx:
-        for repository in repositories.every(cx):
+        for repository in repositories.all_repositories(cx):
             if repository.name == name:
                 return repository
         return guards.add_repository(None, cx, name, resource_id, data.now)
@@ -121,7 +121,9 @@ def ensure_repository(data: DataFolder, name: str, resource_id: str) -> reposito
 
 def _guard_of(data: DataFolder, name: str) -> str:
     with data.read("repository") as cx:
-        return next((repository.resource_id for repository in repositories.every(cx) if repository.name == name), "")
+        return next(
+            (repository.resource_id for repository in repositories.all_repositories(cx) if repository.name == name), ""
+        )
 
 
 def _administrator(data: DataFolder, database: Database, password: str) -> tuple[str, str]:

@@ -17,12 +17,12 @@ from muniment.directory.context import Directory
 from muniment.directory.entries import identities
 from muniment.directory.entries import names as directory_names
 from muniment.directory.oauth import revocation, tokeninfo
-from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.access import AccessCache
 from muniment.directory.oauth.token_requests import TokenRequest
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
 from muniment.directory.refusals import NotSignedIn as NoTicket
-from muniment.directory.version_stamps import BOTH, Marks
+from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground.clock import Instant
 from muniment.repository.api.callers.callers import Ask, Callers, PageSignIn, Tickets, in_this_process
 from muniment.repository.api.callers.credentials import TicketNames
@@ -30,10 +30,10 @@ from muniment.repository.api.callers.pairs import AccessToken, EndGrant, Pairs, 
 from muniment.repository.api.callers.tokeninfo import Attributes, refusal_of
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.web.answers.responses import find_code
 
-_Verify = Callable[[Connection, DirectoryOptions, AccessMemory, str, str, Instant], tokeninfo.TicketInfo]
+_Verify = Callable[[Connection, DirectoryOptions, AccessCache, str, str, Instant], tokeninfo.TicketInfo]
 
 log = structlog.get_logger("muniment.directory_callers")
 
@@ -75,7 +75,7 @@ def identification(database: Database, names: DirectoryNames) -> Identify:
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with database.read() as cx:
-            return identities.of(cx, names, ids)
+            return identities.identities_of(cx, names, ids)
 
     return identify
 
@@ -90,13 +90,13 @@ def token_question(directory: Directory) -> Ask:
 
     def ask(token: str, resource_id: str) -> bytes:
         with _address_refusals():
-            now_marks = Marks(*directory.transactions.glance_at_once(BOTH))
+            now_marks = VersionStamps(*directory.transactions.glance_at_once(BOTH))
             question = f"{resource_id} {token}".encode("utf-8", "surrogatepass")
             remembered = tokeninfo.recall(directory.answers, now_marks, question, directory.clock())
             if remembered is not None:
                 return remembered
             with directory.transactions.database.read() as cx:
-                return tokeninfo.answer(
+                return tokeninfo.tokeninfo_answer(
                     cx,
                     directory.options,
                     directory.memory,

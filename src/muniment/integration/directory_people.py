@@ -64,7 +64,7 @@ class DirectoryPeople(People):
         """Raises what ``page`` raises."""
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
-            return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
+            return pages.count_members(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Raises UnknownPerson, Busy."""

@@ -28,7 +28,7 @@ from muniment.repository.bulk.exports import progress as unfinished_imports
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import InUse
 from muniment.repository.store import repositories
-from muniment.repository.store.permissions import acls, bearers
+from muniment.repository.store.permissions import acls, name_keys
 
 Snapshot = Callable[[], AbstractContextManager[Connection]]
 """A function that opens a snapshot of the repository's database."""
@@ -109,7 +109,7 @@ def rename(
     def is_known(identity: str) -> bool:
         if snapshot is not None:
             with snapshot() as repository:
-                return bool(bearers.bound_keys(repository, [identity]))
+                return bool(name_keys.bound_keys(repository, [identity]))
         if not force:
             raise CannotKnow(
                 "This directory runs apart from the repositories and cannot know whether one knows "

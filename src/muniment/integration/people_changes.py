@@ -20,7 +20,7 @@ from muniment.directory.entries import names as directory_names
 from muniment.directory.entries.table import Entry
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Refusal
-from muniment.integration import departures, guards
+from muniment.integration import guards, person_removal
 from muniment.integration.directory_people import to_person
 from muniment.repository import refusals
 from muniment.repository.store.people import Kind, Membership, PeopleChanges, Person, PersonChange, Who
@@ -46,7 +46,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
 class DirectoryPeopleChanges(PeopleChanges):
     """Changes the users and groups of the directory in this process."""
 
-    def __init__(self, directory: Directory, holdings: departures.Holdings) -> None:
+    def __init__(self, directory: Directory, holdings: person_removal.Holdings) -> None:
         self._directory, self._holdings = directory, holdings
         self._database, self._names = directory.transactions.database, directory.options.names
 
@@ -88,7 +88,7 @@ class DirectoryPeopleChanges(PeopleChanges):
                 self._require_right(cx, who)
 
             clock = self._directory.clock
-            departures.remove(
+            person_removal.remove(
                 self._database, self._holdings, self._names, kind, person_id, clock, check_right=check_right
             )
         return shown_id

@@ -19,7 +19,7 @@ _marks = sa.Table(
 )
 
 
-class SearchMarks(NamedTuple):
+class SearchStamps(NamedTuple):
     """The marks of one snapshot: ``acls`` for all ACLs with their entries, ``types`` for all object types."""
 
     acls: str
@@ -29,6 +29,6 @@ class SearchMarks(NamedTuple):
 _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
-def read(cx: Connection) -> SearchMarks:
+def read(cx: Connection) -> SearchStamps:
     """``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
-    return SearchMarks(*(row[0] for row in _BY_NAME.all(cx)))
+    return SearchStamps(*(row[0] for row in _BY_NAME.all(cx)))

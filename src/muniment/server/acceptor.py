@@ -59,8 +59,8 @@ class Place:
         self._counts[self._number] -= 1
 
 
-class Door:
-    """The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on.
+class Acceptor:
+    """Each connection is counted at ``place`` while its TLS handshake lasts; its protocol counts it from then on.
 
     A handshake may take as long as a request's head.
     """

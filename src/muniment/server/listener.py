@@ -15,10 +15,10 @@ from starlette.types import ASGIApp
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from muniment.server.acceptor import Crowd, Door, Place
+from muniment.server.acceptor import Acceptor, Crowd, Place
 from muniment.server.guests import Guest, Guests
 from muniment.server.protocol import protocol
-from muniment.web.fast_path import HotFront
+from muniment.web.fast_path import FastFront
 from muniment.web.options import WebOptions
 
 _SWITCH_SECONDS = 0.001
@@ -44,7 +44,7 @@ def serve(
     options: WebOptions,
     stop: threading.Event,
     ready: Callable[[], None],
-    front: HotFront | None = None,
+    front: FastFront | None = None,
     number: int = 0,
 ) -> None:
     """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
@@ -106,7 +106,7 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server with our own doors (``Door``), and without signal handlers, because ``_serve`` stops it."""
+    """uvicorn's server with an ``Acceptor`` a socket, and without signal handlers, because ``_serve`` stops it."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Server(uvicorn.Server):
         self._place = place
         self._guests = guests
         self._options = options
-        self._doors: list[Door] = []
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         def connection(guest: Guest) -> asyncio.BaseProtocol:
@@ -145,14 +145,15 @@ class _Server(uvicorn.Server):
             )
 
         self.servers = []
-        self._doors = [
-            Door(each, connection, self.config.ssl, self._place, self._guests, self._options) for each in sockets or ()
+        self._acceptors = [
+            Acceptor(each, connection, self.config.ssl, self._place, self._guests, self._options)
+            for each in sockets or ()
         ]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for door in self._doors:
-            door.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

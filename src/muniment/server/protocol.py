@@ -25,7 +25,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from muniment.server.acceptor import Place
 from muniment.server.guests import Guest, Guests
 from muniment.server.unread import PIECE, Unread
-from muniment.web.fast_path import HotFront
+from muniment.web.fast_path import FastFront
 from muniment.web.options import WebOptions
 from muniment.web.requests.transport import CutShort
 
@@ -48,7 +48,7 @@ _PLAIN = (
 )
 
 
-def protocol(options: WebOptions, front: HotFront | None, place: Place, guests: Guests) -> type[HttpToolsProtocol]:
+def protocol(options: WebOptions, front: FastFront | None, place: Place, guests: Guests) -> type[HttpToolsProtocol]:
     """``place`` counts this worker's connections, ``guests`` has them.
 
     ``front``, if there is one, may answer requests at once.
@@ -274,7 +274,7 @@ class _WaitingRoom:
     Then the front answers them together, because they may share one look at the database.
     """
 
-    def __init__(self, front: HotFront) -> None:
+    def __init__(self, front: FastFront) -> None:
         self.front = front
         self._waiting: list[tuple[_Protocol, RequestResponseCycle, ASGI3Application]] = []
 

@@ -103,7 +103,7 @@ def _index(installation: Installation, database: Database, stop: threading.Event
 def _extract(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     ready()
     store, options = backends.content(installation), installation.settings.repository
-    extraction.run(database, store, options, stop, found_properties.keep)
+    extraction.run(database, store, options, stop, found_properties.keep_found_properties)
 
 
 def _embed(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment.web.answers.responses import Endpoint, ErrorCode, Shape, Table
-from muniment.web.fast_path import Foremost, Hot, HotEndpoint
+from muniment.web.fast_path import FastEndpoint, FastPath, FastPathAtOnce
 
 H = TypeVar("H")
 
@@ -104,8 +104,8 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = ()
     credentials: CredentialKind | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
-    hot: Hot[H] | None = None
-    foremost: Foremost[H] | None = None
+    hot: FastPath[H] | None = None
+    foremost: FastPathAtOnce[H] | None = None
 
     @property
     def sentence(self) -> str:
@@ -177,7 +177,7 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
-    def foremost(self, half: H) -> dict[str, tuple[Foremost[Any], Any]]:
+    def foremost(self, half: H) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
         return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
 
@@ -204,7 +204,7 @@ class AddressTable(Generic[H]):
         shape = self.shape_of(address).write
         post = address.operations.get("POST")
         if post is not None and post.hot is not None:
-            return HotEndpoint(post.hot, half, methods, address.refusals, shape)
+            return FastEndpoint(post.hot, half, methods, address.refusals, shape)
         return Endpoint(
             half,
             methods,

@@ -1,14 +1,13 @@
 """How is a frequent request answered with little work? There are three short ways (decisions 0052, 0057).
 
-First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
-``HotFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
-``HotEndpoint`` is an endpoint that answers without Starlette's response.
+First, the listener asks ``FastFront.answer_at_once``, which answers from memory without an asyncio task. Second,
+``FastFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
+``FastEndpoint`` is an endpoint that answers without Starlette's response.
 
 All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
 with the whole body in one piece. The first two ways also require HTTPS, each header only once, and no ``X-Request-Id``.
 A request of any other form goes the ordinary way, unchanged, and so does a request that a short way cannot decide. If
-the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal, and does not decide again. Any other
-endpoint decides again.
+the front's decision raises a refusal, a ``FastEndpoint`` answers with that refusal. Any other endpoint decides again.
 """
 
 import time
@@ -35,7 +34,7 @@ _Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True)
-class Hot(Generic[H]):
+class FastPath(Generic[H]):
     """``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
     answers.
 
@@ -48,11 +47,11 @@ class Hot(Generic[H]):
 
 
 @dataclass(frozen=True)
-class Foremost(Generic[H]):
+class FastPathAtOnce(Generic[H]):
     """``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None;
     then the endpoint answers.
 
-    ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be a ``HotEndpoint``,
+    ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be a ``FastEndpoint``,
     which answers the errors that ``answer`` raises. ``recall`` gets the whole bodies of several requests, and the
     half's context. For each body it returns the same answer as ``answer``, or None if it cannot know the answer without
     waiting.
@@ -71,7 +70,7 @@ class AnswerAtOnce(NamedTuple):
     body: bytes
 
 
-class HotFront:
+class FastFront:
     """``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it.
 
     ``addresses`` is filled when the halves are open.
@@ -80,7 +79,7 @@ class HotFront:
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
         self._application = application or transport
-        self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
+        self.addresses: Mapping[str, tuple[FastPathAtOnce[object], object]] = {}
 
     def has(self, path: str) -> bool:
         return path in self.addresses
@@ -110,7 +109,7 @@ class HotFront:
                     answers[place] = self._at_once(requests[place][0], foremost, answer, start)
         return answers
 
-    def _at_once(self, scope: Scope, foremost: Foremost[object], answer: bytes, start: float) -> AnswerAtOnce:
+    def _at_once(self, scope: Scope, foremost: FastPathAtOnce[object], answer: bytes, start: float) -> AnswerAtOnce:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         lines = self._transport.way(scope, host).header_lines(foremost.headers)
         request_id = new_request_id()
@@ -152,7 +151,7 @@ class HotFront:
         finally:
             self._note(scope, request_id, status, len(answer), start)
 
-    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: FastPathAtOnce[object]) -> bool:
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
@@ -167,12 +166,12 @@ class HotFront:
         self._transport.access_log.note(AccessLine(*line))
 
 
-class HotEndpoint(Endpoint[H]):
+class FastEndpoint(Endpoint[H]):
     """An endpoint with a short way for requests of the form that ``web.hot`` describes."""
 
     def __init__(
         self,
-        hot: Hot[H],
+        hot: FastPath[H],
         context: H,
         methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
         table: Table,

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 from muniment.cli import commands
 from muniment.database.connections import Database
 from muniment.installation.data_folder import DataFolder
-from muniment.repository.bulk import giving
+from muniment.repository.bulk import ownership
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects import inventory
@@ -23,7 +23,7 @@ from muniment.repository.store.objects.contents import usage
 from muniment.repository.store.objects.decisions import creation
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject
-from muniment.repository.store.permissions import acls, bearers
+from muniment.repository.store.permissions import acls, name_keys
 from muniment.repository.store.permissions.principals import Permission
 from tests.unit.cli.test_commands import QUICK, Muniment
 
@@ -73,13 +73,13 @@ class StaffData(Muniment):
     def rows(self) -> dict[str, StoredObject]:
         """Give every object by name."""
         with self.folder.database("repository") as database, database.read() as cx:
-            assert usage.every(cx) == inventory.amounts_by_owner(cx)
-            return {one.name: one for one in inventory.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
+            assert usage.usage_by_owner(cx) == inventory.amounts_by_owner(cx)
+            return {one.name: one for one in inventory.next_objects(cx, repositories.find(cx, "main").id, 0, 10_000)}
 
     def key(self, user_id: str) -> str:
         """Give the key of whoever bears the name now."""
         with self.folder.database("repository") as database, database.begin() as cx:
-            return giving.key_of(cx, user_id, self.folder.identify, self.folder.now)
+            return ownership.key_of(cx, user_id, self.folder.identify, self.folder.now)
 
     def objects_given(self) -> list[str]:
         """Name the objects of whose new owner the change log tells, each as often as it does."""
@@ -187,7 +187,7 @@ def _give_until_killed(data: Path, arguments: list[str], last: int) -> None:
 
 
 def test_a_removal_killed_anywhere_is_finished_by_the_next(office: StaffData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving, "_AT_A_TIME", 2)
+    monkeypatch.setattr(ownership, "_AT_A_TIME", 2)
     eve = office.user("eve")
     killed = 0
     for last in range(10, 60, 6):
@@ -216,9 +216,9 @@ def test_a_removal_killed_anywhere_is_finished_by_the_next(office: StaffData, mo
 def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(office: StaffData) -> None:
     bob = office.user("bob")
     with office.folder.database("repository") as database, database.begin() as cx:
-        cx.execute(sa.delete(bearers.bearers))
+        cx.execute(sa.delete(name_keys.bearers))
         rows = [{"key": name, "name": name, "bound": 0} for name in (bob, "gone@staff", "admin@directory.admin")]
-        cx.execute(bearers.bearers.insert(), rows)
+        cx.execute(name_keys.bearers.insert(), rows)
     office.run("migrate")
     office.user("gone")
     assert office.key("gone@staff") != "gone@staff"

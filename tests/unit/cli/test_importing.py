@@ -60,7 +60,7 @@ class Place(Muniment):
             view = RepositoryView.read(cx, repository, BOSS)
 
             def descend(above: str, folder_id: str | None) -> None:
-                for one, _ in lists.page(cx, Folder(view, folder_id, "sysobject"), Stretch(None, 0, 1000)):
+                for one, _ in lists.object_page(cx, Folder(view, folder_id, "sysobject"), Stretch(None, 0, 1000)):
                     path = f"{above}{one.name}"
                     assert path not in found, f"{path} is there twice"
                     found[path] = one

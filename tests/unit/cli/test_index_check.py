@@ -103,7 +103,7 @@ def test_the_report_of_the_agent_is_shown(papers: Papers) -> None:
     assert (told["agent"], told["report"], told["under_way"]) == (None, None, None)
     found = Report(1, 2, objects=3, missing=1, differences=(Difference("0" * 16, "missing"),))
     with papers.data.database("repository") as database, database.begin() as cx:
-        reports.keep(cx, papers.repository.id, "a", KeptReport(found, Course(Report(3))))
+        reports.keep_report(cx, papers.repository.id, "a", KeptReport(found, Course(Report(3))))
     printed = papers.muniment("index", "report", "-r", "main", code=1)
     assert "NOT SOUND" in printed
     assert "  missing: 0000000000000000" in printed
@@ -111,5 +111,5 @@ def test_the_report_of_the_agent_is_shown(papers: Papers) -> None:
     (told,) = papers.json("index", "report", code=1)
     assert (told["agent"], told["report"]["missing"], told["under_way"]["objects"]) == ("a", 1, 0)
     with papers.data.database("repository") as database, database.begin() as cx:
-        reports.keep(cx, papers.repository.id, "a", KeptReport(Report(1, 2)))
+        reports.keep_report(cx, papers.repository.id, "a", KeptReport(Report(1, 2)))
     assert "main: sound" in papers.muniment("index", "report")

@@ -13,7 +13,7 @@ from muniment.database.connections import Database
 from muniment.ground import clock
 from muniment.installation import backends
 from muniment.installation.data_folder import DataFolder
-from muniment.repository.bulk import giving
+from muniment.repository.bulk import ownership
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search.agent import agent
 from muniment.repository.search.answering import results
@@ -133,7 +133,7 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
 def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
     office: StaffData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(giving, "_STANDING_SECONDS", 0.2)
+    monkeypatch.setattr(ownership, "_STANDING_SECONDS", 0.2)
     bob, eve = office.user("bob"), office.user("eve")
     ids = office.keep(bob, *(f"plan {number}" for number in range(300)))
     few = ("--set", "repository.max_pending_changes=100")

@@ -138,9 +138,9 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
             pass
         removal.finish(cx, one)
     with repository_db.read() as cx:
-        (left,) = repositories.every(cx)
+        (left,) = repositories.all_repositories(cx)
         assert left.name == "staying"
-        assert len(inventory.every(cx, left.id, 0, 10)) == 3
+        assert len(inventory.next_objects(cx, left.id, 0, 10)) == 3
         assert {amount.objects for amount in inventory.amounts_by_owner(cx).values()} == {3}
 
 
@@ -149,7 +149,7 @@ def test_an_acl_on_objects_is_not_removed_and_they_are_named(muniment: Muniment,
     fill(muniment, tmp_path / "files", 2)
     muniment("acl", "add", "papers", "world=READ")
     with DataFolder(muniment.data, None, []).database("repository") as database, database.read() as cx:
-        ids = [one.id for one in inventory.every(cx, repositories.find(cx, "main").id, 0, 10)]
+        ids = [one.id for one in inventory.next_objects(cx, repositories.find(cx, "main").id, 0, 10)]
     muniment("acl", "assign", "papers", *ids[1:])
     muniment("acl", "remove", "papers", code=3)
     assert "'papers' is still on 2 objects" in muniment.err

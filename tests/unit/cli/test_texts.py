@@ -38,7 +38,9 @@ def test_what_was_not_read_is_counted_by_reason_and_listed_by_name(
         place.write(name, "").write_bytes(said.encode("latin-1"))
     place.load()
     assert "  2 waiting\n" in place("index", "report")
-    drain(place.database, FileStore(place.data / "content"), RepositoryOptions(), found_properties.keep)
+    drain(
+        place.database, FileStore(place.data / "content"), RepositoryOptions(), found_properties.keep_found_properties
+    )
     tree = place.tree()
     why = "The file is a picture; such files are not read."
     listed = {

@@ -9,15 +9,15 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.database.connections import Busy, Database
-from muniment.database.polls import Glance
-from muniment.database.transactions import Transactions, _SharedGlance
+from muniment.database.polls import Poll
+from muniment.database.transactions import Transactions, _SharedPoll
 from muniment.directory import version_stamps
 from muniment.ground.clock import Instant
 from tests.office import Office
 
 
 def test_a_glance_sees_each_commit_and_nothing_that_was_undone(office: Office, now: Instant) -> None:
-    glance = Glance(office.db, version_stamps.BOTH)
+    glance = Poll(office.db, version_stamps.BOTH)
     try:
         before = tuple(glance.row())
         assert tuple(glance.row()) == before
@@ -39,7 +39,7 @@ def test_a_glance_sees_each_commit_and_nothing_that_was_undone(office: Office, n
 
 @pytest.mark.only("postgresql", "SQLite has no server.")
 def test_a_glance_goes_on_after_the_server_has_closed_its_connection(office: Office) -> None:
-    glance = Glance(office.db, version_stamps.BOTH)
+    glance = Poll(office.db, version_stamps.BOTH)
     try:
         before = tuple(glance.row())
         with office.db.begin() as cx:
@@ -57,7 +57,7 @@ def test_a_glance_goes_on_after_the_server_has_closed_its_connection(office: Off
 
 def test_a_database_that_cannot_be_reached_is_busy() -> None:
     database = Database("postgresql+psycopg://nobody@127.0.0.1:1/nothing")
-    glance = Glance(database, version_stamps.BOTH)
+    glance = Poll(database, version_stamps.BOTH)
     with pytest.raises(Busy):
         glance.row()
     database.close()
@@ -75,7 +75,7 @@ def test_callers_who_wait_share_a_question_that_began_after_they_came() -> None:
             await gates[number].wait()
             return (number,)
 
-        shared = _SharedGlance(ask)
+        shared = _SharedPoll(ask)
         first = asyncio.create_task(shared.row())
         while not began:
             await asyncio.sleep(0)

@@ -12,9 +12,9 @@ from muniment.directory import version_stamps
 from muniment.directory.entries import attributes, editing, memberships, resources
 from muniment.directory.oauth import revocation, sessions, tokens
 from muniment.directory.refusals import DeadToken
-from muniment.directory.version_stamps import Marks
+from muniment.directory.version_stamps import VersionStamps
 from muniment.ground import clock
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import SECOND, Instant
 from tests.office import Office
 
@@ -183,19 +183,19 @@ def test_two_transactions_that_end_several_grants_never_wait_for_each_other_in_a
 
 def test_an_answer_is_given_under_its_own_marks_only() -> None:
     """failures A11: of one token and resource, client and user, under the marks of now."""
-    memory: Memory[str, str] = Memory(1000)
-    memory.keep("question", "answer", 10, Marks("a", "b"))
-    assert memory.recall("question", Marks("a", "b")) == "answer"
-    assert memory.recall("question", Marks("a", "c")) is None
-    assert memory.recall("question", Marks("c", "b")) is None
-    assert memory.recall("another", Marks("a", "b")) is None
-    memory.keep("question", "new", 10, Marks("a", "c"))
-    assert memory.recall("question", Marks("a", "c")) == "new"
-    assert memory.recall("question", Marks("a", "b")) is None
+    memory: Cache[str, str] = Cache(1000)
+    memory.keep("question", "answer", 10, VersionStamps("a", "b"))
+    assert memory.recall("question", VersionStamps("a", "b")) == "answer"
+    assert memory.recall("question", VersionStamps("a", "c")) is None
+    assert memory.recall("question", VersionStamps("c", "b")) is None
+    assert memory.recall("another", VersionStamps("a", "b")) is None
+    memory.keep("question", "new", 10, VersionStamps("a", "c"))
+    assert memory.recall("question", VersionStamps("a", "c")) == "new"
+    assert memory.recall("question", VersionStamps("a", "b")) is None
 
 
 def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
-    memory: Memory[int, str] = Memory(1000)
+    memory: Cache[int, str] = Cache(1000)
     for number in range(100):
         memory.keep(number, "answer", 100, "mark")
         memory.keep(number, "answer", 100, "another mark")
@@ -203,7 +203,7 @@ def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
 
 
 def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
-    memory: Memory[int, str] = Memory(1000)
+    memory: Cache[int, str] = Cache(1000)
     memory.keep(1, "answer", 2000, "mark")
     assert memory.recall(1, "mark") is None
     memory.keep(2, "answer", 100, "mark")

@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rendered(name: str) -> Any:
-    page = documentation.page(name)
+    page = documentation.documentation_page(name)
     assert page is not None
     return lxml.html.fromstring(f"<div>{page.body}</div>")
 
@@ -74,7 +74,7 @@ def test_html_is_shown_as_text(folder: Path) -> None:
 
 
 def test_headings_have_anchors_of_their_own_and_no_level_is_left_out(folder: Path) -> None:
-    page = documentation.page("written")
+    page = documentation.documentation_page("written")
     assert page is not None
     assert page.title == "A page & its title"
     assert page.sections == (
@@ -119,7 +119,7 @@ def test_a_page_that_changes_is_rendered_again(folder: Path) -> None:
     for moment, title in enumerate(("Changed", "Changed again")):
         file.write_text(f"# {title}\n", "utf-8")
         os.utime(file, ns=(moment, moment))
-        page = documentation.page("other")
+        page = documentation.documentation_page("other")
         assert page is not None
         assert page.title == documentation.title("other") == title
 
@@ -128,7 +128,7 @@ def test_a_page_that_changes_is_rendered_again(folder: Path) -> None:
     "name", ["", "..", "../written", "/etc/passwd", "written.md", "decisions", "decisions/", "./written", "a\x00b"]
 )
 def test_what_is_no_page_is_none(folder: Path, name: str) -> None:
-    assert documentation.page(name) is None
+    assert documentation.documentation_page(name) is None
     assert documentation.source(name) is None
 
 

@@ -44,7 +44,7 @@ def test_a_server_none_of_whose_indexes_can_be_read_is_not_ready(
 ) -> None:
     with new_repository(world) as name, world.repository_db.read() as cx:
         one = repositories.find(cx, name)
-        monkeypatch.setattr(repositories, "every", lambda _cx: [one])
+        monkeypatch.setattr(repositories, "all_repositories", lambda _cx: [one])
         answer = site.http.get("/health/ready")
         assert answer.status_code == 503
         assert answer.json()["status"] == "not ready"
@@ -55,8 +55,8 @@ def test_what_a_check_left_wrong_in_an_index_is_counted(site: Site, world: World
     world.catch_up()
     with world.repository_db.begin() as cx:
         one = repositories.find(cx, world.repository)
-        reports.keep(cx, one.id, "a", KeptReport(Report(1, 2, missing=3, stale=1, repaired=2)))
-        reports.keep(cx, one.id, "b", KeptReport(Report(1, 2)))
+        reports.keep_report(cx, one.id, "a", KeptReport(Report(1, 2, missing=3, stale=1, repaired=2)))
+        reports.keep_report(cx, one.id, "b", KeptReport(Report(1, 2)))
     try:
         assert site.http.get("/health/ready").json()["indexes"][world.repository]["differences"] == 2
     finally:

@@ -99,7 +99,7 @@ def test_it_names_some_repositories_and_where_the_others_are(site: Site, monkeyp
             for number in range(part.limit)
         ]
 
-    monkeypatch.setattr(repositories, "page", many)
+    monkeypatch.setattr(repositories, "repository_page", many)
     page = opened(site, "/")
     assert [text for text in page.links if text.startswith("repository-")] == [f"repository-{n:02}" for n in range(20)]
     assert page.links["The list of repositories"] == f"https://muniment.test/{site.names.prefix}/repositories"

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 
 
 def test_an_answer_is_worked_out_once() -> None:
-    memory: Memory[str, list[str]] = Memory(10)
+    memory: Cache[str, list[str]] = Cache(10)
     first = memory.answer("a", lambda: ["worked out"])
     assert memory.answer("a", lambda: ["worked out"]) is first
     assert memory.recall("a") is first
@@ -16,34 +16,34 @@ def test_an_answer_is_worked_out_once() -> None:
 
 
 def test_an_answer_that_is_false_is_an_answer() -> None:
-    memory: Memory[str, bool] = Memory(10)
+    memory: Cache[str, bool] = Cache(10)
     assert memory.answer("a", lambda: False) is False
     assert memory.answer("a", lambda: True) is False
 
 
 def test_the_oldest_answers_go_first_when_there_are_too_many() -> None:
-    memory: Memory[int, str] = Memory(3)
+    memory: Cache[int, str] = Cache(3)
     for number in range(5):
         memory.keep(number, str(number))
     assert [memory.recall(number) for number in range(5)] == [None, None, "2", "3", "4"]
 
 
 def test_weights_count_together() -> None:
-    memory: Memory[str, str] = Memory(10)
+    memory: Cache[str, str] = Cache(10)
     for name, weight in (("a", 4), ("b", 4), ("c", 6)):
         memory.keep(name, name, weight)
     assert [memory.recall(name) for name in "abc"] == [None, "b", "c"]
 
 
 def test_what_is_heavier_than_all_is_returned_and_not_kept() -> None:
-    memory: Memory[str, str] = Memory(10)
+    memory: Cache[str, str] = Cache(10)
     memory.keep("a", "a")
     assert memory.keep("b", "b", 11) == "b"
     assert (memory.recall("a"), memory.recall("b")) == ("a", None)
 
 
 def test_an_answer_that_is_kept_twice_counts_once() -> None:
-    memory: Memory[str, str] = Memory(2)
+    memory: Cache[str, str] = Cache(2)
     for name in ("a", "a", "a", "b"):
         memory.keep(name, name)
     assert [memory.recall(name) for name in "ab"] == ["a", "b"]
@@ -51,7 +51,7 @@ def test_an_answer_that_is_kept_twice_counts_once() -> None:
 
 @pytest.mark.slow
 def test_threads_share_it() -> None:
-    memory: Memory[int, int] = Memory(50)
+    memory: Cache[int, int] = Cache(50)
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda number: memory.answer(number % 100, lambda: number % 100), range(20_000)))
     assert answers == [number % 100 for number in range(20_000)]

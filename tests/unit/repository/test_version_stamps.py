@@ -12,20 +12,20 @@ from muniment.repository.store.objects.types import type_editing
 from muniment.repository.store.objects.types.object_types import ObjectType
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission
-from muniment.repository.version_stamps import SearchMarks
+from muniment.repository.version_stamps import SearchStamps
 from tests.shelf import ADMIN, MARTA, Shelf
 
 WATCHED = {"acls": "acls", "acl_entries": "acls", "object_types": "types", "type_properties": "types"}
 
 
-def read(shelf: Shelf) -> SearchMarks:
+def read(shelf: Shelf) -> SearchStamps:
     with shelf.database.read() as cx:
         return version_stamps.read(cx)
 
 
-def renewed(shelf: Shelf, before: SearchMarks) -> set[str]:
+def renewed(shelf: Shelf, before: SearchStamps) -> set[str]:
     after = read(shelf)
-    return {name for name in SearchMarks._fields if getattr(before, name) != getattr(after, name)}
+    return {name for name in SearchStamps._fields if getattr(before, name) != getattr(after, name)}
 
 
 def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:

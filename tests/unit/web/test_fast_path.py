@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from muniment.database.connections import Busy
 from muniment.ground.refusals import Malformed, Refusal
 from muniment.web.answers.responses import ErrorCode
-from muniment.web.fast_path import AnswerAtOnce, Foremost, Hot, HotEndpoint, HotFront
+from muniment.web.fast_path import AnswerAtOnce, FastEndpoint, FastFront, FastPath, FastPathAtOnce
 from muniment.web.options import WebOptions
 from muniment.web.requests import bodies
 from muniment.web.requests.transport import Transport
@@ -74,14 +74,14 @@ def scope_of(*, more_headers: Sequence[tuple[bytes, bytes]] = (), **changes: Any
     }
 
 
-def endpoint(decide: Callable[[bytes], bytes | None]) -> HotEndpoint[None]:
+def endpoint(decide: Callable[[bytes], bytes | None]) -> FastEndpoint[None]:
     async def hot(_scope: Scope, body: bytes, _context: None) -> bytes | None:
         return decide(body)
 
-    return HotEndpoint(Hot(hot, JSON, HEADERS), None, {"POST": ordinary}, {}, shape)
+    return FastEndpoint(FastPath(hot, JSON, HEADERS), None, {"POST": ordinary}, {}, shape)
 
 
-def front(recall: Callable[[bytes], bytes | None], **options: Any) -> HotFront:
+def front(recall: Callable[[bytes], bytes | None], **options: Any) -> FastFront:
     async def no() -> bool:
         return True
 
@@ -90,16 +90,16 @@ def front(recall: Callable[[bytes], bytes | None], **options: Any) -> HotFront:
 
     inner = endpoint(lambda _body: None)
     settings = WebOptions(base_address="https://files.example.org", **options)
-    made = HotFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
+    made = FastFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
 
     def recall_all(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
         return [recall(body) for body in bodies]
 
-    made.addresses = {"/dirws/hot": (Foremost(recalled, JSON, HEADERS, recall_all), None)}
+    made.addresses = {"/dirws/hot": (FastPathAtOnce(recalled, JSON, HEADERS, recall_all), None)}
     return made
 
 
-def at_once(made: HotFront, body: bytes = BODY, **changes: Any) -> AnswerAtOnce | None:
+def at_once(made: FastFront, body: bytes = BODY, **changes: Any) -> AnswerAtOnce | None:
     """Return what the front answers at once, which needs nobody who receives or sends."""
     (answer,) = made.answer_at_once([(scope_of(**changes), body)])
     return answer
@@ -211,7 +211,7 @@ def test_requests_that_come_together_share_what_is_read_and_each_gets_its_own_an
         raise AssertionError
 
     made = front(lambda _body: None)
-    made.addresses = {"/dirws/hot": (Foremost(never, JSON, HEADERS, recall), None)}
+    made.addresses = {"/dirws/hot": (FastPathAtOnce(never, JSON, HEADERS, recall), None)}
     bodies = [b"one", b"unknown", b"", b"two"]
     answers = made.answer_at_once([(scope_of(), body) for body in bodies])
     assert [answer and answer.body for answer in answers] == [b"one", None, None, b"two"]
@@ -299,7 +299,9 @@ def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:
     async def hot(_scope: Scope, _body: bytes, _context: None) -> bytes | None:
         raise AssertionError
 
-    application = HotEndpoint(Hot(hot, JSON, HEADERS), None, {"POST": ordinary}, {Late: ErrorCode(408, "late")}, shape)
+    application = FastEndpoint(
+        FastPath(hot, JSON, HEADERS), None, {"POST": ordinary}, {Late: ErrorCode(408, "late")}, shape
+    )
     scope: Scope = {
         "type": "http",
         "method": "POST",

@@ -8,7 +8,7 @@ import typer
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
-from muniment.cli.repository import gifts
+from muniment.cli.repository import ownership
 from muniment.cli.running import Rows
 from muniment.directory.administration import decisions
 from muniment.directory.entries import entries, resources
@@ -18,7 +18,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.ground.clock import timestamp
 from muniment.installation.data_folder import DataFolder
-from muniment.integration import departures, guards
+from muniment.integration import guards, person_removal
 
 EntryId = Annotated[str, typer.Argument(metavar="NAME@PARTITION")]
 PartitionName = Annotated[str, typer.Argument(metavar="PARTITION")]
@@ -101,22 +101,22 @@ def remove_person(
     data: DataFolder, kind: Literal["user", "group"], entry_id: str, *, give_to: str = "", force: bool = False
 ) -> None:
     names = data.settings.directory.names
-    with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
+    with data.database("directory") as directory, ownership.open_holdings(data) as holdings:
         with directory.read() as cx:
             person_id = entries.shown_id(names, entries.find(cx, names, entry_id, kind))
         with terminal.Bars() as bars:
-            departure = departures.remove(
+            departure = person_removal.remove(
                 directory,
                 holdings,
                 names,
                 kind,
                 entry_id,
                 lambda: data.now,
-                gifts.Progress(data, bars),
+                ownership.Progress(data, bars),
                 give_to=give_to,
                 force=force,
             )
-    gifts.print_departure(data, person_id, departure, give_to, describe_removal(data, departure.dependents))
+    ownership.print_departure(data, person_id, departure, give_to, describe_removal(data, departure.dependents))
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:

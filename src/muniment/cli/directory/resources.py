@@ -56,7 +56,7 @@ def list_resources(data: DataFolder, cx: Connection) -> Rows:
             "created" if each.activated is None else "activated",
             each.description,
         )
-        for each in resources.every(cx)
+        for each in resources.all_resources(cx)
     ]
 
 
@@ -107,7 +107,7 @@ def remove_resource(data: DataFolder, cx: Connection, name: ResourceName, force:
 
 
 def _resource(data: DataFolder, cx: Connection, text: str) -> resources.Resource:
-    for resource in resources.every(cx):
+    for resource in resources.all_resources(cx):
         if resource.id == text.lower():
             return resource
     return resources.find(cx, data.settings.directory.names, text)

@@ -20,7 +20,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as directory.aut
 @system_commands.reads("list", "Name", "Value", "Values", "Meaning")
 def list_attributes(cx: Connection) -> Rows:
     """List the attributes that are set, and those that this release reads."""
-    values = {attribute.name: attribute.value for attribute in attributes.every(cx)}
+    values = {attribute.name: attribute.value for attribute in attributes.all_system_attributes(cx)}
     unset = [each.name for each in attributes.KNOWN if each.name not in values]
     for name in (*values, *unset):
         definition = attributes.known_attribute(name)

@@ -40,7 +40,7 @@ Strict = Annotated[
 @acl_commands.reads("list", "ACL", "Id", "Owner", "Entries")
 def list_acls(cx: Connection, repository: Repository, principals: Principals) -> Rows:
     """List the ACLs, each with the name that --acl takes, its id, its owner and its entries."""
-    for page in every_page(partial(acl_lists.page, cx, repository.id, principals), _AT_A_TIME):
+    for page in every_page(partial(acl_lists.acl_page, cx, repository.id, principals), _AT_A_TIME):
         entries = acl_lists.entries(cx, page, principals)
         for summary, *_ in page:
             described = sorted(entries.get(summary.id, {}).items())

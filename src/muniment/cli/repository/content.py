@@ -215,7 +215,7 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
     last_seq: int | None = 0
     while last_seq is not None:
         with database.read() as cx:
-            page = inventory.every(cx, repository_id, last_seq, _AT_A_TIME)
+            page = inventory.next_objects(cx, repository_id, last_seq, _AT_A_TIME)
             further = list(further_contents.of_all(cx, [stored.id for stored in page]))
         for stored in page:
             content, good = stored.content, False
@@ -249,7 +249,7 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
 def _current_content(database: Database, repository_id: int, stored: table.StoredObject) -> StoredContent | None:
     """Since the object was read, its content may have been replaced, deleted, or moved into another pack."""
     with database.read() as cx:
-        page = inventory.every(cx, repository_id, stored.seq - 1, 1)
+        page = inventory.next_objects(cx, repository_id, stored.seq - 1, 1)
         return page[0].content if page and page[0].id == stored.id else None
 
 

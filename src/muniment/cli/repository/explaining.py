@@ -20,7 +20,7 @@ from muniment.repository.search.answering.explaining import explanation
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
 from muniment.repository.search.aql.tree import Query
 from muniment.repository.store import repositories
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 
 _WITHIN = "  "
@@ -72,7 +72,7 @@ def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> C
             settings.repository.administrators, names.dn_suffix, app.attributes(settings), data.identify
         )
         user = reader.principals(document)
-        return user.with_keys(bearers.keys(cx, user.names))
+        return user.with_keys(name_keys.keys(cx, user.names))
 
     return principals
 

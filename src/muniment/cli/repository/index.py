@@ -38,7 +38,7 @@ def index_status(data: DataFolder, cx: Connection) -> Rows:
 
     For repositories that are searched by meaning, it also shows whether every text is embedded.
     """
-    for repository in repositories.every(cx):
+    for repository in repositories.all_repositories(cx):
         latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
         files = counts["waiting"], counts["failed"], counts["unsupported"]
         embedding = _embedding(data, cx, repository, latest)
@@ -120,7 +120,7 @@ def index_report(
             with database.read() as cx:
                 kept_reports = reports.of_repository(cx, repository.id)
                 counts, reasons = queue.counts(cx, repository.id), queue.reasons(cx, repository.id)
-                files = texts.every(cx, repository) if with_files else []
+                files = texts.files_not_read(cx, repository) if with_files else []
             of_texts: dict[str, object] = {
                 "counts": counts,
                 "reasons": [{"status": state, "reason": reason, "files": number} for state, reason, number in reasons],

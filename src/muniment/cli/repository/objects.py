@@ -68,7 +68,7 @@ def list_objects(
     view = RepositoryView.read(cx, repository, principals)
     folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
     members = lists.Folder(view, folder, "sysobject")
-    for page in every_page(partial(lists.page, cx, members), _AT_A_TIME):
+    for page in every_page(partial(lists.object_page, cx, members), _AT_A_TIME):
         for each, _ in page:
             size = each.content.size if each.content else None
             yield each.id, each.type, each.name, each.owner, size, timestamp(each.modified)

@@ -7,7 +7,7 @@ import typer
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
-from muniment.cli.repository import exports, gifts, guarding
+from muniment.cli.repository import exports, guarding, ownership
 from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
 from muniment.cli.running import Group, Rows
 from muniment.database.connections import Database
@@ -19,11 +19,11 @@ from muniment.repository.bulk import removal
 from muniment.repository.store import repositories
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.contents import usage
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 
 repository_commands = Group(help="Repositories.")
 
-repository_commands.acts("give")(gifts.give_command)
+repository_commands.acts("give")(ownership.give_command)
 repository_commands.acts("export")(exports.export_command)
 repository_commands.acts("import")(exports.import_command)
 
@@ -46,7 +46,7 @@ Language = Annotated[
 
 def select_repositories(database: Database, name: str) -> list[repositories.Repository]:
     with database.read() as cx:
-        return [repositories.find(cx, name)] if name else repositories.every(cx)
+        return [repositories.find(cx, name)] if name else repositories.all_repositories(cx)
 
 
 @repository_commands.acts("add")
@@ -150,16 +150,16 @@ def declare_tables() -> None:
 def list_repositories(data: DataFolder, cx: Connection) -> Rows:
     """List the repositories with the resources that guard them."""
     own = data.settings.repository.language
-    return [(row.name, row.resource_id, row.language or own) for row in repositories.every(cx)]
+    return [(row.name, row.resource_id, row.language or own) for row in repositories.all_repositories(cx)]
 
 
 @repository_commands.acts("usage", recorded=False)
 def show_usage(data: DataFolder, as_json: terminal.AsJson = False, header: terminal.WithHeader = None) -> int:
     """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
     with data.read("repository") as cx:
-        recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)
+        recorded_amounts, actual = usage.usage_by_owner(cx), inventory.amounts_by_owner(cx)
         owners = {key: key for key in (*recorded_amounts, *actual)}
-        owners |= bearers.names_of_keys(cx, owners)
+        owners |= name_keys.names_of_keys(cx, owners)
     terminal.table(
         ("Owner", "Objects", "Bytes"),
         [(owners[key], amount.objects, amount.bytes) for key, amount in sorted(recorded_amounts.items())],

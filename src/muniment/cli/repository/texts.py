@@ -52,7 +52,7 @@ def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[
     return found
 
 
-def every(cx: Connection, repository: Repository) -> list[NotRead]:
+def files_not_read(cx: Connection, repository: Repository) -> list[NotRead]:
     found, last = list[NotRead](), -1
     while files := queue.unread(cx, repository.id, last, _AT_A_TIME):
         found += with_paths(cx, repository, [(file.object_id, file.status) for file in files])

@@ -30,7 +30,7 @@ def list_discards(
     data: DataFolder, cx: Connection, repository: repositories.Repository, principals: Principals
 ) -> Rows:
     """List what was deleted, the last deletion first. What was deleted with a folder is restored with it."""
-    for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
+    for page in every_page(partial(discards.deleted_page, cx, repository, principals, data.now), _AT_A_TIME):
         for each, _ in page:
             stored, times = each.stored, (timestamp(each.deleted), timestamp(each.expires))
             size = stored.content.size if stored.content else None

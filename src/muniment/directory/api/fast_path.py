@@ -9,10 +9,10 @@ from muniment.directory.api import oauth, spelling
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.oauth import tokeninfo as token_verification
-from muniment.directory.version_stamps import BOTH, Marks
+from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
-from muniment.web.fast_path import Foremost, Hot
+from muniment.web.fast_path import FastPath, FastPathAtOnce
 from muniment.web.requests import bodies
 
 _HEADERS = (
@@ -27,7 +27,7 @@ def _recall(bodies: Sequence[bytes], directory: Directory) -> Sequence[bytes | N
     present = directory.transactions.glance_without_waiting(BOTH)
     if present is None:
         return [None] * len(bodies)
-    marks, now = Marks(*present), directory.clock()
+    marks, now = VersionStamps(*present), directory.clock()
     return [token_verification.recall(directory.answers, marks, body, now) for body in bodies]
 
 
@@ -59,11 +59,11 @@ def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
     return None if sign_in.is_form(form, directory) else form
 
 
-TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)
+TOKENINFO = FastPathAtOnce(_tokeninfo, b"application/json", _HEADERS, _recall)
 """Answers tokeninfo requests whose answers are remembered. The endpoint answers all other tokeninfo requests."""
 
-REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
+REFRESH = FastPathAtOnce(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""
 
-LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
+LOGIN = FastPath(_token, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers token requests. Forms of the sign-in page are left to the endpoint ``oauth.login``."""

@@ -35,7 +35,7 @@ from muniment.directory.refusals import (
     UnsupportedGrantType,
     WrongResource,
 )
-from muniment.directory.version_stamps import BOTH, Marks
+from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground import events, json_text
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import (
@@ -165,9 +165,9 @@ async def issue(
         raise
 
 
-async def read_marks(directory: Directory) -> Marks:
+async def read_marks(directory: Directory) -> VersionStamps:
     """Raises Busy."""
-    return Marks(*await directory.transactions.glance(BOTH))
+    return VersionStamps(*await directory.transactions.glance(BOTH))
 
 
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> events.Event | None:
@@ -186,7 +186,7 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
     document = await directory.transactions.read(
-        token_verification.answer,
+        token_verification.tokeninfo_answer,
         directory.options,
         directory.memory,
         directory.answers,

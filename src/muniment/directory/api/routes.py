@@ -53,7 +53,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
     )
     login = {
         "GET": Operation(
-            sign_in.page,
+            sign_in.show_sign_in,
             parameters=(
                 Parameter("RFA", "Identifier of the resource to sign in to. Empty means the administration."),
                 Parameter("page", "Page of the console to which the sign-in leads back."),

@@ -94,7 +94,7 @@ def _overview(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) 
                 "id": resource.id,
                 "activated": resource.activated is not None,
             }
-            for resource in resources.every(cx)
+            for resource in resources.all_resources(cx)
         ],
     }
 
@@ -103,7 +103,7 @@ def _attributes(cx: Connection, names: DirectoryNames, ticket: str, now: Instant
     return _console_values(cx, names, "system attributes", ticket, now) | {
         "attributes": [
             {**msgspec.structs.asdict(attribute), "warning": system.warning(attribute.name, attribute.value)}
-            for attribute in system.every(cx)
+            for attribute in system.all_system_attributes(cx)
         ],
         "known": system.KNOWN,
     }

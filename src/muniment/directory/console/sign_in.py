@@ -27,7 +27,7 @@ def is_form(form: Mapping[str, str], directory: Directory) -> bool:
     return f"{directory.options.names.form_prefix}csrf" in form
 
 
-async def page(request: Request, directory: Directory) -> Response:
+async def show_sign_in(request: Request, directory: Directory) -> Response:
     """Show the sign-in page, or who is signed in.
 
     ``RFA`` is the identifier of the resource, or empty for the administration. Without ``RFA`` the resource is that of

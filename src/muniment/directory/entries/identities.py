@@ -12,7 +12,7 @@ from muniment.ground.naming import fold_name
 _PAGE_SIZE = 500
 
 
-def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
+def identities_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
     """Unknown ids are left out. An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the
     answer are the ids as the caller wrote them. One statement looks up at most 500 names of one partition.
     """

@@ -152,7 +152,7 @@ def administration(cx: Connection) -> Resource:
     return resource
 
 
-def every(cx: Connection) -> list[Resource]:
+def all_resources(cx: Connection) -> list[Resource]:
     """Return all resources, the oldest first."""
     return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
 
@@ -163,7 +163,7 @@ def with_role_member(cx: Connection, entry: Entry) -> list[Resource]:
 
 
 def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
-    return {resource.id: shown_name(names, resource) for resource in every(cx)}
+    return {resource.id: shown_name(names, resource) for resource in all_resources(cx)}
 
 
 def delete(cx: Connection, resource: Resource) -> None:

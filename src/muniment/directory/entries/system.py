@@ -86,7 +86,7 @@ def get(cx: Connection, name: str) -> str | None:
     return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
-def every(cx: Connection) -> list[SystemAttribute]:
+def all_system_attributes(cx: Connection) -> list[SystemAttribute]:
     query = sa.select(*_attributes.c["name", "value", "modified"]).order_by(_attributes.c.name_key)
     return [SystemAttribute(*row) for row in cx.execute(query)]
 

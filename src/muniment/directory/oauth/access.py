@@ -14,7 +14,7 @@ from muniment.directory.entries import attributes, entries, memberships, resourc
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 
 
 class Question(NamedTuple):
@@ -51,11 +51,11 @@ class Access(msgspec.Struct, frozen=True):
     scope: str
 
 
-AccessMemory: TypeAlias = Memory[Question, Access]
+AccessCache: TypeAlias = Cache[Question, Access]
 """The answers that one process remembers, each with the generation in which it was worked out."""
 
 
-def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:
+def decide(cx: Connection, memory: AccessCache, names: DirectoryNames, question: Question, generation: str) -> Access:
     """Without a client, only the user's access is decided. ``generation`` is the directory's generation. The caller
     must have read it in the same transaction. Raises UnknownResource, and AccessEnded if the answer is no.
     """

@@ -9,7 +9,7 @@ from muniment.directory.entries import credentials
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 
 REFUSED = "The client is unknown, or did not authenticate as it must."
 
@@ -29,11 +29,11 @@ class Client(msgspec.Struct, frozen=True):
     secret_hash: str | None
 
 
-PublicClientMemory: TypeAlias = Memory[str, Client]
+PublicClientCache: TypeAlias = Cache[str, Client]
 """The public clients that one process remembers by client id, each with the generation in which it was read."""
 
 
-def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
+def find(cx: Connection, memory: PublicClientCache, client_id: str, secret: str | None) -> Client:
     """Only a public client is remembered, so the memory holds no secret's hash. The client's secret is not checked
     here. Raises InvalidClient if the client is unknown or may not act, if a confidential client sends no secret, or if
     a public client sends one.

@@ -32,7 +32,7 @@ def find(grant_type: str) -> GrantType[Any]:
 
 
 def look_up(
-    cx: Connection, options: DirectoryOptions, memory: clients.PublicClientMemory, request: TokenRequest, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: clients.PublicClientCache, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:
     """Look up the client, and what the grant type needs to decide, without writing to the database.
 

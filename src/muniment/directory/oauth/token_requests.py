@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 from muniment.directory.entries import resources
 from muniment.directory.entries.names import resource_name
 from muniment.directory.oauth import tokens
-from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import Client, PublicClientMemory
+from muniment.directory.oauth.access import AccessCache
+from muniment.directory.oauth.clients import Client, PublicClientCache
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidScope, UnknownResource
 from muniment.directory.sign_in.line import Asker
@@ -80,7 +80,7 @@ class JointRequest(NamedTuple):
 
 
 JointGrant: TypeAlias = Callable[
-    [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
+    [Connection, DirectoryOptions, AccessCache, PublicClientCache, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
 """A joint decision about token requests (``web.transactions``). If its last argument is true, there is only one

@@ -13,11 +13,11 @@ from sqlalchemy.engine import Connection
 from muniment.directory import version_stamps
 from muniment.directory.entries import resources
 from muniment.directory.oauth import access, tokens
-from muniment.directory.oauth.access import AccessMemory, Question, User
+from muniment.directory.oauth.access import AccessCache, Question, User
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant, timestamp
 from muniment.ground.refusals import Refusal
 
@@ -42,7 +42,7 @@ class TokenAnswer(NamedTuple):
     expires: Instant
 
 
-AnswerMemory: TypeAlias = Memory[bytes, TokenAnswer]
+AnswerCache: TypeAlias = Cache[bytes, TokenAnswer]
 """The answers that one process remembers, by the SHA-256 digest of the question's bytes.
 
 Each answer is remembered with the two marks under which it was worked out. The same bytes always ask the same question.
@@ -50,8 +50,8 @@ The memory holds their digest only, and so no token.
 """
 
 
-def recall(answers: AnswerMemory, present: version_stamps.Marks, question: bytes, now: Instant) -> bytes | None:
-    """Return the remembered answer to these bytes, or None if ``answer`` must work it out.
+def recall(answers: AnswerCache, present: version_stamps.VersionStamps, question: bytes, now: Instant) -> bytes | None:
+    """Return the remembered answer to these bytes, or None if ``tokeninfo_answer`` must work it out.
 
     ``present`` are the marks as they are now. A remembered answer is true until the token expires or a mark changes.
     """
@@ -59,11 +59,11 @@ def recall(answers: AnswerMemory, present: version_stamps.Marks, question: bytes
     return remembered.document if remembered is not None and now < remembered.expires else None
 
 
-def answer(
+def tokeninfo_answer(
     cx: Connection,
     options: DirectoryOptions,
-    memory: AccessMemory,
-    answers: AnswerMemory,
+    memory: AccessCache,
+    answers: AnswerCache,
     question: bytes,
     token: str,
     resource_id: str,
@@ -80,7 +80,7 @@ def answer(
 
 
 def verify(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str, now: Instant
 ) -> tuple[TokenInfo, tokens.TokenState]:
     """``resource_id`` must be the resource for which the token was issued. Raises UnknownResource, UnparseableToken,
     WrongResource, DeadToken, AccessEnded. If there are several reasons, the first one in this order is raised. A purged
@@ -113,7 +113,7 @@ class TicketInfo(msgspec.Struct, frozen=True):
 
 
 def verify_ticket(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: AccessCache, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
     """A ticket is valid for every resource in whose access role the user is (ours 10). Raises UnknownResource;
     NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the resource has not been
@@ -126,7 +126,7 @@ def verify_ticket(
 
 
 def verify_elsewhere(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str, now: Instant
 ) -> TicketInfo:
     """Return the user of an access token that was issued for another resource, if they have access to this one too.
 
@@ -148,7 +148,7 @@ def _digest(question: bytes) -> bytes:
 def _describe(
     cx: Connection,
     options: DirectoryOptions,
-    memory: AccessMemory,
+    memory: AccessCache,
     resource: resources.Resource,
     question: Question,
     mark: str,

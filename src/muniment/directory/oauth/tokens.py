@@ -24,7 +24,7 @@ from muniment.directory import version_stamps as marks
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
-from muniment.directory.version_stamps import Marks
+from muniment.directory.version_stamps import VersionStamps
 from muniment.ground.clock import Instant
 
 Kind = Literal["access", "refresh"]
@@ -134,7 +134,7 @@ class TokenState(msgspec.Struct, frozen=True):
     token_id: str
     expires: Instant
     grant: Grant
-    marks: Marks
+    marks: VersionStamps
 
     def require_alive(self, now: Instant) -> None:
         if now >= self.expires or not self.grant.alive(now):
@@ -209,7 +209,7 @@ def lock_grants(
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
     """Find an access token by its digest, with its grant, in one statement. Returns None if the token was purged."""
     row = _TOKEN_STATE.first(cx, access=digest)
-    return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), Marks(row[2], row[3]))
+    return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), VersionStamps(row[2], row[3]))
 
 
 def state_of(cx: Connection, token: str) -> TokenState:

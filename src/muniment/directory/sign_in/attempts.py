@@ -86,7 +86,7 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     )
     # The pause in which the attempt began may have ended while the check waited.
     was_checked = account is not None and (attempt.password_hash is not None or account.password_hash is None)
-    tries, begins_pause = pauses.count(options, state, is_right, now, was_checked=was_checked)
+    tries, begins_pause = pauses.count_wrong_password(options, state, is_right, now, was_checked=was_checked)
     places = pauses.remember(state, now) if may_enter else pauses.encode(state.places)
     credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
     if account is None or not may_enter:

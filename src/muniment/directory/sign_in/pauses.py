@@ -89,7 +89,7 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
     return SignInState(tries, places, candidates, place)
 
 
-def count(
+def count_wrong_password(
     options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant, *, was_checked: bool
 ) -> tuple[str, bool]:
     """Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no

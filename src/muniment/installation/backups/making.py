@@ -92,7 +92,7 @@ def _copy(
             (folder / CONTENT).mkdir(mode=0o700)
             snapshot = snapshots["repository"].connection
             store, copy = backends.content(installation), FileStore(folder / CONTENT, copies=True)
-            for number, content in enumerate(stored_contents.every(snapshot), 1):
+            for number, content in enumerate(stored_contents.all_stored_contents(snapshot), 1):
                 if not copy.adopt(content, store.read(content)):
                     damaged_ids += content_references.object_ids(snapshot, content.key)
                 progress(number, count)

@@ -260,7 +260,7 @@ def _contents(
     damaged_ids = list[str]()
     copies, store = FileStore(backup.folder / CONTENT, copies=True), backends.content(installation)
     with database.read() as cx:
-        for count, content in enumerate(stored_contents.every(cx), 1):
+        for count, content in enumerate(stored_contents.all_stored_contents(cx), 1):
             if not store.adopt(content, copies.read(content)):
                 damaged_ids += content_references.object_ids(cx, content.key)
             progress("Content", count, backup.manifest.contents)
@@ -274,7 +274,7 @@ def _indexes(
     progress: Callable[[str, int, int], None],
 ) -> None:
     with database.read() as cx:
-        all_repositories = repositories.every(cx)
+        all_repositories = repositories.all_repositories(cx)
     for repository in all_repositories:
 
         def report(count: int, name: str = repository.name) -> None:

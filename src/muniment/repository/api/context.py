@@ -26,15 +26,15 @@ from muniment.repository.api.wire import positions, spelling
 from muniment.repository.keys import Seal
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import Inquiry
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.index.contract import Index, Snapshot
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.people import People, PeopleChanges, Who
-from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.bearers import KeyMemory
+from muniment.repository.store.permissions import name_keys as bearers
+from muniment.repository.store.permissions.name_keys import KeyCache
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 from muniment.web.answers.responses import add_header
@@ -77,8 +77,8 @@ class RepositoryContext:
     people: People | None = None
     people_changes: PeopleChanges | None = None
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
-    bearers: KeyMemory = field(default_factory=KeyMemory)
-    memory: SearchMemory = field(default_factory=SearchMemory)
+    bearers: KeyCache = field(default_factory=KeyCache)
+    memory: SearchCache = field(default_factory=SearchCache)
     downloads: Slots = field(default_factory=Slots)
     uploads: Slots = field(default_factory=Slots)
     batches: Slots = field(default_factory=Slots)

@@ -102,7 +102,7 @@ def _beginning(names: RepositoryNames, further: Addresses) -> Addresses:
                     codes.DQL,
                     Row(
                         "GET ",
-                        partial(dql.answer, otherwise=show),
+                        partial(dql.show_repository, otherwise=show),
                         (RepositoryDocument, FeedDocument),
                         parameters=parameters.REPOSITORY,
                     ),

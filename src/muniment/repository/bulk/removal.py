@@ -95,7 +95,7 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> Remove
     The caller removes the ``freed`` contents after the commit. If the caller is killed before that, the sweep removes
     them.
     """
-    table, portion = repository_tables.tables["objects"], inventory.every(cx, repository.id, 0, limit)
+    table, portion = repository_tables.tables["objects"], inventory.next_objects(cx, repository.id, 0, limit)
     if not portion:
         return RemovedObjects(*wastebasket.remove_of_repository(cx, repository.id, limit))
     ids = [stored.id for stored in portion]

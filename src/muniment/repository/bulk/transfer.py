@@ -169,7 +169,7 @@ def _every(database: Database) -> Iterator[StoredContent]:
     last_key: str | None = ""
     while last_key is not None:
         with database.read() as cx:
-            page = stored_contents.page(cx, last_key, _PAGE_SIZE)
+            page = stored_contents.stored_content_page(cx, last_key, _PAGE_SIZE)
         yield from page
         last_key = page[-1].key if page else None
 

@@ -46,7 +46,7 @@ def contents(cx: Connection, view: RepositoryView, folder_id: str, part: int, op
     if (part - 1) * _LISTED > options.max_page_offset:
         raise Malformed(f"The list of a folder has {options.max_page_offset // _LISTED + 1} parts at most.")
     stretch = Stretch(None, (part - 1) * _LISTED, _LISTED + 1)
-    found = lists.page(cx, Folder(view, folder_id, "sysobject"), stretch)
+    found = lists.object_page(cx, Folder(view, folder_id, "sysobject"), stretch)
     members = [_listed(each.stored) for each in found[:_LISTED]]
     return FolderList(members, part, len(found) > _LISTED)
 

@@ -50,12 +50,12 @@ _ERRORS = ErrorShape("page", frame.shape, _PAGE)
 _ENTERED: Table = {**codes.ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
 _SEARCHED: Table = {
     **_ENTERED,
-    **codes.of(BadQuery, BadSort),
+    **codes.codes_of(BadQuery, BadSort),
     UnknownType: codes.SEARCHES[UnknownType],
-    **codes.of(UnknownProperty, WrongValue, UnknownSavedSearch, IndexBehind, IndexUnavailable),
+    **codes.codes_of(UnknownProperty, WrongValue, UnknownSavedSearch, IndexBehind, IndexUnavailable),
 }
-_READ: Table = {**_SEARCHED, **codes.of(UnknownObject)}
-_SAVED: Table = {**_SEARCHED, **codes.of(QuotaExceeded, VersionConflict)}
+_READ: Table = {**_SEARCHED, **codes.codes_of(UnknownObject)}
+_SAVED: Table = {**_SEARCHED, **codes.codes_of(QuotaExceeded, VersionConflict)}
 _CONTENT: Table = {**codes.CONTENTS, **_ENTERED}
 
 _IN = Parameter("in", "Name of the repository; without it, the first that the sign-in opens.")
@@ -96,7 +96,7 @@ def table() -> AddressTable[RepositoryContext]:
             Address(
                 "/sign-in",
                 {
-                    "GET": Operation(sign_in.page, parameters=(_TO, _DONE), answers=(_SHOWN,)),
+                    "GET": Operation(sign_in.show_form, parameters=(_TO, _DONE), answers=(_SHOWN,)),
                     "POST": Operation(
                         sign_in.sign_in, body=_form("username", "password", "to"), answers=(_LED, _SHOWN)
                     ),

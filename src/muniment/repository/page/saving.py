@@ -80,7 +80,7 @@ def _with(asked: PageQuestion, done: str) -> str:
 
 def _listed(cx: Connection, repository: Repository, principals: Principals, page: int) -> ShownSearches:
     stretch = Stretch(None, (page - 1) * _LISTED, _LISTED + 1)
-    found = [one.search for one in saved_searches.page(cx, repository.id, "search", principals, stretch)]
+    found = [one.search for one in saved_searches.saved_page(cx, repository.id, "search", principals, stretch)]
     searches = [ShownSearch(one, saved_searches.may_change(one, principals)) for one in found[:_LISTED]]
     return ShownSearches(principals.id, searches, len(found) > _LISTED)
 

@@ -149,7 +149,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         return frame.draw(request, "search.html", values | {"start": start, "user_id": start.user_id})
     try:
-        found = await caller.search(lambda inquiry: answer(inquiry, asked))
+        found = await caller.search(lambda inquiry: answer_question(inquiry, asked))
     except READABLE as refusal:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         values |= {"sentence": refusal.sentence, "user_id": start.user_id}
@@ -207,7 +207,7 @@ def question_query(cx: Connection, view: RepositoryView, options: RepositoryOpti
     return PageQuery(query, understood, saved)
 
 
-def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
+def answer_question(inquiry: Inquiry, asked: PageQuestion) -> Results:
     """Call it off the event loop.
 
     Raises what ``question_query`` and ``results.search`` raise.
@@ -242,7 +242,7 @@ def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
         correction=correct(inquiry.changed(typed=True), asked.words)
         if asked.words and (not page.total or page.relaxed)
         else None,
-        hints=hints.of(page_query.understood, asked.words or "", page),
+        hints=hints.hints_of(page_query.understood, asked.words or "", page),
         query=document(options, asked, page_query),
     )
 
@@ -310,7 +310,7 @@ def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQu
 
 
 def _start(cx: Connection, repository: Repository, principals: Principals) -> Start:
-    listed = saved_searches.page(cx, repository.id, "search", principals, Stretch(None, 0, _SAVED))
+    listed = saved_searches.saved_page(cx, repository.id, "search", principals, Stretch(None, 0, _SAVED))
     return Start(principals.id, [one.search for one in listed])
 
 

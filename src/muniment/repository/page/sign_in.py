@@ -25,7 +25,7 @@ _NOT_ENDED = (
 )
 
 
-async def page(request: Request, context: RepositoryContext) -> Response:
+async def show_form(request: Request, context: RepositoryContext) -> Response:
     """Show the form to sign in with.
 
     Somebody who is signed in already is led there at once.

@@ -41,7 +41,7 @@ class Lease(msgspec.Struct, frozen=True):
     subject: str
 
 
-class Tenure:
+class HeldLease:
     """The lease of one process. The process asks before each step of its work whether it still holds the lease.
 
     With ``lost``, a sentence, the work ends when the lease is lost. Without it, the work waits for the lease.

@@ -126,7 +126,7 @@ def lock(cx: Connection, repository: Repository) -> None:
     cx.execute(row.with_for_update(key_share=True))
 
 
-def every(cx: Connection) -> list[Repository]:
+def all_repositories(cx: Connection) -> list[Repository]:
     """List all repositories, ordered by name."""
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
@@ -158,7 +158,7 @@ class ListedRepository(NamedTuple):
     place: cursors.Place
 
 
-def page(
+def repository_page(
     cx: Connection, stretch: cursors.Stretch, selection: tree.Selection = tree.EVERYTHING
 ) -> list[ListedRepository]:
     """List a stretch of the repositories that have a guard and meet the selection's filter.
@@ -169,9 +169,9 @@ def page(
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
-def count(cx: Connection, selection: tree.Selection = tree.EVERYTHING) -> int:
+def count_repositories(cx: Connection, selection: tree.Selection = tree.EVERYTHING) -> int:
     """Count the repositories that have a guard and meet the selection's filter. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _OPEN, _property, selection)
+    return pages.count_members(cx, _OPEN, _property, selection)
 
 
 def _property(name: str) -> listed.ListedProperty:

@@ -30,7 +30,7 @@ _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 STARTED = "muniment.started"
-"""``HotFront`` sets this moment if it passes on a request whose decision failed."""
+"""``FastFront`` sets this moment if it passes on a request whose decision failed."""
 
 _LONGEST_HOST = 300
 """No address of this server is longer."""

@@ -11,4 +11,4 @@ def test_each_spelling_of_an_id_has_its_identity(directory_db: Database, now: In
     with office.db.read() as cx:
         name, _, partition = entries.shown_id(office.names, office.bob).partition("@")
         spellings = [f"{name.lower()}@{partition}", f"{name.upper()}@{partition}", f"nobody@{partition}", name]
-        assert identities.of(cx, office.names, spellings) == dict.fromkeys(spellings[:2], office.bob.uuid)
+        assert identities.identities_of(cx, office.names, spellings) == dict.fromkeys(spellings[:2], office.bob.uuid)

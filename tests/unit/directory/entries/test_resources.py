@@ -122,6 +122,6 @@ def test_a_deleted_resource_takes_its_role_along(office: Office) -> None:
     with office.db.begin() as cx:
         resources.delete(cx, office.resource)
         assert not resources.admits(cx, office.resource.id, office.alice.id)
-        assert [held.built_in for held in resources.every(cx)] == [resources.ADMINISTRATION]
+        assert [held.built_in for held in resources.all_resources(cx)] == [resources.ADMINISTRATION]
         with pytest.raises(BadName):
             resources.delete(cx, resources.administration(cx))

@@ -11,7 +11,7 @@ from muniment.ground.clock import Instant
 def test_a_known_attribute_takes_its_values_only_and_keeps_its_spelling(directory_db: Database, now: Instant) -> None:
     with directory_db.begin() as cx:
         system.put(cx, " DIRECTORY.auth.enforcessl ", " FALSE ", now)
-        assert [(one.name, one.value) for one in system.every(cx)] == [(system.ENFORCE_SSL, "false")]
+        assert [(one.name, one.value) for one in system.all_system_attributes(cx)] == [(system.ENFORCE_SSL, "false")]
         assert not system.enforce_ssl(cx)
         for value in ("no", "0", ""):
             with pytest.raises(BadAttribute, match="true or false"):
@@ -29,7 +29,7 @@ def test_a_free_attribute_is_confirmed(directory_db: Database, now: Instant) -> 
         for write in (system.put, system.add):
             with pytest.raises(UnknownAttribute, match=r"directory\.auth\.EnforceSSL"):
                 write(cx, "directory.auth.EnforceTLS", "false", now)
-        assert system.every(cx) == []
+        assert system.all_system_attributes(cx) == []
         system.add(cx, "ours", "1", now, free=True)
         system.put(cx, "ours", "2", now, free=True)
         assert system.get(cx, "OURS") == "2"

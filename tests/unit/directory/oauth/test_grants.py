@@ -32,7 +32,7 @@ from muniment.directory.refusals import (
 from muniment.directory.sign_in import form, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import SECOND, Instant
 from tests.counting import cost
 from tests.office import HASH, HOME, PASSWORD, Office, counted
@@ -263,7 +263,7 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
 
     def begin(client_id: str, secret: str | None) -> Client:
         with office.db.read() as cx:
-            return clients.find(cx, Memory(1000), client_id, secret)
+            return clients.find(cx, Cache(1000), client_id, secret)
 
     assert begin("app", None) == begin("APP", "") == Client(office.client.id, None)
     assert begin("safe", "anything") == Client(safe.id, "a secret's hash")

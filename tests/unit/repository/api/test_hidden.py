@@ -250,7 +250,7 @@ def test_a_list_passes_over_hidden_children_in_the_database_by_its_index(shelf: 
     def listed(caller: Principals) -> Callable[[Connection], list[str]]:
         part = Stretch(limit=2, offset=0, after=None)
         return lambda cx: [
-            one.stored.name for one in lists.page(cx, Folder(views[caller.id], cabinet.id, "document"), part)
+            one.stored.name for one in lists.object_page(cx, Folder(views[caller.id], cabinet.id, "document"), part)
         ]
 
     with cost(shelf.database) as spent, shelf.database.read() as cx:

@@ -37,7 +37,7 @@ def site(shelf: Shelf) -> Iterator[Site]:
 
 def keep(site: Site, kept: KeptReport) -> None:
     with site.shelf.database.begin() as cx:
-        reports.keep(cx, site.shelf.repository.id, AGENT, kept)
+        reports.keep_report(cx, site.shelf.repository.id, AGENT, kept)
 
 
 def test_a_check_is_asked_for_and_its_report_read(site: Site) -> None:

@@ -654,7 +654,7 @@ def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
     with site.shelf.database.read() as cx:
         assert [
             one.acl.name
-            for one in acl_lists.page(cx, site.shelf.repository.id, Principals("x@demo"), Stretch(None, 0, 10))
+            for one in acl_lists.acl_page(cx, site.shelf.repository.id, Principals("x@demo"), Stretch(None, 0, 10))
         ] == [
             "private",
             "public",

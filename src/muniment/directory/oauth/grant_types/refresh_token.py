@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
 from muniment.directory.oauth import access, clients, token_requests, tokens
-from muniment.directory.oauth.clients import Client, PublicClientMemory
+from muniment.directory.oauth.clients import Client, PublicClientCache
 from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
@@ -26,8 +26,8 @@ _REFUSED = "The refresh token is not, or no longer, valid for this client."
 def _decide_each(
     cx: Connection,
     options: DirectoryOptions,
-    memory: access.AccessMemory,
-    remembered_clients: PublicClientMemory,
+    memory: access.AccessCache,
+    remembered_clients: PublicClientCache,
     requests: Sequence[JointRequest],
     now: Instant,
     alone: bool,
@@ -67,7 +67,7 @@ def _decide_each(
     return outcomes
 
 
-def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
+def _client(cx: Connection, memory: PublicClientCache, joint_request: JointRequest, generation: str) -> Client:
     """Raises InvalidClient."""
     if joint_request.client is not None:
         return joint_request.client
@@ -75,7 +75,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
     return memory.recall(client_id, generation) or clients.find(cx, memory, client_id, None)
 
 
-def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
+def _client_refusal(cx: Connection, memory: PublicClientCache, joint_request: JointRequest) -> InvalidClient | None:
     """A refusal of the client takes precedence over a refusal of the token."""
     try:
         _client(cx, memory, joint_request, version_stamps.read_generation(cx))
@@ -97,7 +97,7 @@ def _digest(cx: Connection, refresh_token: str) -> bytes:
 def _require(
     cx: Connection,
     options: DirectoryOptions,
-    memory: access.AccessMemory,
+    memory: access.AccessCache,
     request: TokenRequest,
     client: Client,
     locked_grant: tokens.LockedGrant,

@@ -24,8 +24,8 @@ from muniment.repository.api.callers.pairs import EndGrant, Pairs, PairSignIn, S
 from muniment.repository.api.callers.tokeninfo import ATTRIBUTES, Attributes, TokeninfoReader
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import NotPermitted, NotSignedIn
-from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions import name_keys
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 from muniment.web.answers import unsent
@@ -114,7 +114,7 @@ class Callers:
         dn_suffix: str,
         attributes: Attributes = ATTRIBUTES,
         off_loop: OffLoop | None = None,
-        identify: Identify = bearers.nobody,
+        identify: Identify = name_keys.nobody,
         *,
         tickets: Tickets | None = None,
         pairs: Pairs | None = None,
@@ -139,7 +139,7 @@ class Callers:
         pairs = None
         if options.basic_client:
             pairs = Pairs(directory.sign_in, directory.end, seconds=options.basic_seconds, most=options.basic_pairs)
-        reader = TokeninfoReader(administrators, dn_suffix, attributes, bearers.nobody)
+        reader = TokeninfoReader(administrators, dn_suffix, attributes, name_keys.nobody)
         if not options.offers_search_page:
             return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
         of_page = DirectoryElsewhere(url, ca_file, options.search_page_client, options.search_page_secret)

@@ -54,7 +54,7 @@ EndGrant = Callable[[str], Awaitable[None]]
 
 
 @dataclass(repr=False)
-class _PairMemory:
+class _PairCache:
     token: str
     account: bytes
     password: bytes
@@ -87,7 +87,7 @@ class Pairs:
         self._most = most
         self._clock = clock
         self._key = secrets.token_bytes(32)
-        self._memories: OrderedDict[bytes, _PairMemory] = OrderedDict()
+        self._memories: OrderedDict[bytes, _PairCache] = OrderedDict()
         self._of_account: dict[bytes, list[bytes]] = {}
         self._under_way: dict[bytes, asyncio.Task[AccessToken]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -176,7 +176,7 @@ class Pairs:
         if len(self._memories) >= self._most:
             self._drop(next(iter(self._memories)))
         now = self._clock()
-        self._memories[digest] = _PairMemory(
+        self._memories[digest] = _PairCache(
             access_token.text,
             account,
             self._password_of(attempt),

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.naming import MalformedName, fold_name, read_dn
 from muniment.ground.refusals import Refusal
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
-from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions import name_keys
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.repository.store.permissions.principals import Principals
 
 _REMEMBERED_BYTES = 4_000_000
@@ -65,7 +65,7 @@ class TokeninfoReader:
         self._suffix = dn_suffix
         self._attributes = attributes
         self._identify = identify
-        self._read: Memory[bytes, Principals] = Memory(_REMEMBERED_BYTES)
+        self._read: Cache[bytes, Principals] = Cache(_REMEMBERED_BYTES)
 
     def principals(self, document: bytes) -> Principals:
         """Raises DirectoryUnavailable if it cannot be read."""
@@ -94,7 +94,7 @@ class TokeninfoReader:
             user.id,
             frozenset(groups),
             not self._administrators.isdisjoint(identities),
-            {name: identity for name, identity in identities.items() if bearers.is_identity(identity)},
+            {name: identity for name, identity in identities.items() if name_keys.is_identity(identity)},
             identify=self._identify,
         )
 

@@ -74,7 +74,7 @@ def _fulltext(parts: Sequence[KeywordClause], limits: QueryLimits) -> Expression
         if part.joint == "OR":
             alternatives.append([])
         words = keywords.read(part.text, limits)
-        number += keywords.count(words)
+        number += keywords.count_words(words)
         keywords.check_count(number, limits)
         alternatives[-1].append(Without(words) if words is not None and part.negated else words)
     conjunctions = [ExpressionSet("AND", tuple(map(Fulltext, each))) for each in alternatives]

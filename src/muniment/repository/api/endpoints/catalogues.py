@@ -78,7 +78,7 @@ async def read_format(request: Request, context: RepositoryContext) -> Response:
 
 
 def _formats(names: RepositoryNames) -> Members:
-    return {name: {_MEDIA_TYPE: media_type} for name, media_type in format_names.every(names).items()}
+    return {name: {_MEDIA_TYPE: media_type} for name, media_type in format_names.all_format_names(names).items()}
 
 
 async def _list(request: Request, context: RepositoryContext, name: str, title: str, members: Members) -> Response:

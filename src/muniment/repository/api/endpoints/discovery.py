@@ -90,7 +90,7 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
         },
         "links": [{"rel": "self", "href": f"{base_address(request, context)}/product-info"}],
     }
-    body = spelling.answer(media_type, "product-info", document, names)
+    body = spelling.document_answer(media_type, "product-info", document, names)
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
 
 
@@ -203,11 +203,11 @@ def _repository_page(
     cx: Connection, feed: OpenFeedRequest, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
 ) -> ListPage:
     selection = feed.page.selection
-    return collections.page(
+    return collections.list_page(
         cx,
         CursorBinding(0, _STRANGERS, "repositories", selection.text),
         feed.page,
-        lambda stretch: repositories.page(cx, stretch, selection),
+        lambda stretch: repositories.repository_page(cx, stretch, selection),
         entries,
-        lambda: repositories.count(cx, selection),
+        lambda: repositories.count_repositories(cx, selection),
     )

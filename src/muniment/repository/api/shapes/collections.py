@@ -48,7 +48,7 @@ _DEEP = 10_000
 """Up to this member a bare page number is light work: the database passes over the members before the page."""
 
 LONG = 100_000
-"""If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
+"""If a filter or a sort takes too long in a list with more members than this, it is refused."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -204,9 +204,9 @@ class FeedRequest(OpenFeedRequest):
         *,
         in_portions: bool = False,
     ) -> ListPage:
-        """Read the page of the list with this ``name``, to which its cursors are bound (see ``page``)."""
+        """Read the page of the list with this ``name``, to which its cursors are bound (see ``list_page``)."""
         binding = CursorBinding(self.repository.id, principals.key, name, self.page.selection.text)
-        return page(cx, binding, self.page, fetch, entries, count, in_portions=in_portions)
+        return list_page(cx, binding, self.page, fetch, entries, count, in_portions=in_portions)
 
     def fixed(
         self,
@@ -223,9 +223,9 @@ class FeedRequest(OpenFeedRequest):
             cx,
             principals,
             name,
-            lambda stretch: fixed.page(cx, members, property_names, stretch, selection, numbers=numbers),
+            lambda stretch: fixed.fixed_page(cx, members, property_names, stretch, selection, numbers=numbers),
             lambda several: [entry(each.name) for each in several],
-            lambda: fixed.count(cx, members, property_names, selection, numbers=numbers),
+            lambda: fixed.count_fixed(cx, members, property_names, selection, numbers=numbers),
         )
 
 
@@ -251,10 +251,10 @@ async def answer_list(
 ) -> Response:
     """Find out who calls, and answer with a page of the list at ``path``."""
     caller = await enter(request, context)
-    return await answer(feed_request(request, context, caller, path, title), question)
+    return await answer_with_list(feed_request(request, context, caller, path, title), question)
 
 
-async def answer(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
+async def answer_with_list(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
     """A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list: no
     index of the database answers them. Raises BadSort or BadFilter if the filter or the sort takes too long and the
     caller sees more than ``LONG`` members: asking again would not help. Raises what ``Caller.read_long`` raises, too.
@@ -336,7 +336,7 @@ def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple
     return start, limit
 
 
-def page(
+def list_page(
     cx: Connection,
     binding: CursorBinding,
     page_request: Page,

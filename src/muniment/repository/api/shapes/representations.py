@@ -42,7 +42,7 @@ class Thing(msgspec.Struct, frozen=True):
     attributes: Mapping[str, Mapping[str, str]] = {}
 
     def written(self, media_type: str, names: RepositoryNames) -> bytes:
-        return spelling.answer(media_type, self.root, self.document, names, attributes=self.attributes)
+        return spelling.document_answer(media_type, self.root, self.document, names, attributes=self.attributes)
 
     def reply(self, media_type: str, names: RepositoryNames, status: int = 200, own: str = "") -> Response:
         return spelling.reply(media_type, self.root, self.document, names, status, own, attributes=self.attributes)

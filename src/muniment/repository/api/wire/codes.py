@@ -87,55 +87,59 @@ _CODES: Table = {
 }
 
 
-def of(*refusals: type[Refusal]) -> Table:
+def codes_of(*refusals: type[Refusal]) -> Table:
     return {refusal: _CODES[refusal] for refusal in refusals}
 
 
-ENTERING = of(NotSignedIn, DirectoryUnavailable, UnknownRepository, NotPermitted, NotOfferedYet)
+ENTERING = codes_of(NotSignedIn, DirectoryUnavailable, UnknownRepository, NotPermitted, NotOfferedYet)
 """The refusals of every address below a repository: of ``enter``, of lacking rights, of features not offered."""
 
-LISTING = {**ENTERING, **of(BadFilter, BadSort, UnknownProperty, WrongValue)}
+LISTING = {**ENTERING, **codes_of(BadFilter, BadSort, UnknownProperty, WrongValue)}
 """The refusals of an address that lists: it may refuse a filter, a sort or a view."""
 
 OBJECTS = {
     **LISTING,
-    **of(UnknownObject, ContentDamaged, StoreUnavailable, UnknownType, UnknownAcl, NotWritable, InUse, CheckedOut),
-    **of(NotCheckedOut, Superseded, NameTaken, VersionConflict, QuotaExceeded),
+    **codes_of(
+        UnknownObject, ContentDamaged, StoreUnavailable, UnknownType, UnknownAcl, NotWritable, InUse, CheckedOut
+    ),
+    **codes_of(NotCheckedOut, Superseded, NameTaken, VersionConflict, QuotaExceeded),
 }
 CONTENTS = {
     **LISTING,
-    **of(UnknownObject, CheckedOut, Superseded, VersionConflict, NoContent, ContentDamaged, StoreUnavailable),
-    **of(RangeNotSatisfiable, QuotaExceeded, ContentExists),
+    **codes_of(UnknownObject, CheckedOut, Superseded, VersionConflict, NoContent, ContentDamaged, StoreUnavailable),
+    **codes_of(RangeNotSatisfiable, QuotaExceeded, ContentExists),
 }
-ARCHIVES = {**ENTERING, **of(UnknownObject, NoContent, WrongValue, ContentDamaged)}
+ARCHIVES = {**ENTERING, **codes_of(UnknownObject, NoContent, WrongValue, ContentDamaged)}
 ACLS = {
     **LISTING,
-    **of(UnknownAccessor, NameTaken, InUse, QuotaExceeded),
+    **codes_of(UnknownAccessor, NameTaken, InUse, QuotaExceeded),
     UnknownAcl: ErrorCode(404, "E_UNKNOWN_ACL"),
 }
-PERMISSION_SETS = {**ACLS, **of(UnknownObject, UnknownAcl, VersionConflict)}
-PEOPLE = {**LISTING, **of(UnknownPerson)}
-PEOPLE_CHANGES = {**PEOPLE, **of(UnknownType, NotWritable, NameTaken, InUse, NoAdministratorLeft)}
+PERMISSION_SETS = {**ACLS, **codes_of(UnknownObject, UnknownAcl, VersionConflict)}
+PEOPLE = {**LISTING, **codes_of(UnknownPerson)}
+PEOPLE_CHANGES = {**PEOPLE, **codes_of(UnknownType, NotWritable, NameTaken, InUse, NoAdministratorLeft)}
 RELATIONS = {
     **LISTING,
-    **of(UnknownRelation, UnknownRelationType, UnknownObject, UnknownType, QuotaExceeded, VersionConflict),
+    **codes_of(UnknownRelation, UnknownRelationType, UnknownObject, UnknownType, QuotaExceeded, VersionConflict),
 }
 RELATION_TYPES = {
     **LISTING,
-    **of(UnknownType, NameTaken, InUse),
+    **codes_of(UnknownType, NameTaken, InUse),
     UnknownRelationType: ErrorCode(404, "E_UNKNOWN_RELATION_TYPE"),
 }
-COMMENTS = {**LISTING, **of(UnknownComment, UnknownObject, UnknownType, QuotaExceeded, VersionConflict)}
-TYPES = {**LISTING, **of(NameTaken, InUse, VersionConflict), UnknownType: ErrorCode(404, "E_UNKNOWN_TYPE")}
+COMMENTS = {**LISTING, **codes_of(UnknownComment, UnknownObject, UnknownType, QuotaExceeded, VersionConflict)}
+TYPES = {**LISTING, **codes_of(NameTaken, InUse, VersionConflict), UnknownType: ErrorCode(404, "E_UNKNOWN_TYPE")}
 SEARCHES = {
     **ENTERING,
-    **of(BadQuery, UnknownProperty, NotSearchable, WrongValue, BadSort, UnknownLink, IndexBehind, IndexUnavailable),
+    **codes_of(
+        BadQuery, UnknownProperty, NotSearchable, WrongValue, BadSort, UnknownLink, IndexBehind, IndexUnavailable
+    ),
     UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
 }
-EXPLANATIONS = {**SEARCHES, **of(UnknownObject, UnknownPerson)}
-SIMILAR = {**SEARCHES, **of(UnknownObject)}
+EXPLANATIONS = {**SEARCHES, **codes_of(UnknownObject, UnknownPerson)}
+SIMILAR = {**SEARCHES, **codes_of(UnknownObject)}
 DQL = {**SEARCHES, **LISTING}
-SAVED_SEARCHES = {**DQL, **of(UnknownSavedSearch, NoStoredResults, QuotaExceeded, VersionConflict)}
+SAVED_SEARCHES = {**DQL, **codes_of(UnknownSavedSearch, NoStoredResults, QuotaExceeded, VersionConflict)}
 SEARCH_TEMPLATES = {**SAVED_SEARCHES, UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SEARCH_TEMPLATE")}
-FORMATS = {**ENTERING, **of(UnknownFormat)}
-ASPECTS = {**LISTING, **of(UnknownObject)}
+FORMATS = {**ENTERING, **codes_of(UnknownFormat)}
+ASPECTS = {**LISTING, **codes_of(UnknownObject)}

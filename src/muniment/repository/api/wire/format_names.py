@@ -48,21 +48,23 @@ def media_type(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
     of_format = media_type_or_same(name, names)
     if "/" not in of_format:
-        raise WrongValue(f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(every(names))}.")
+        raise WrongValue(
+            f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(all_format_names(names))}."
+        )
     return of_format
 
 
 def media_type_or_same(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; any other text stays the same."""
-    return every(names).get(name.strip().lower(), name)
+    return all_format_names(names).get(name.strip().lower(), name)
 
 
 def name(media_type: str, names: RepositoryNames) -> str:
     essence = media_type.partition(";")[0].strip().lower()
-    return next((name for name, of_format in every(names).items() if of_format == essence), media_type)
+    return next((name for name, of_format in all_format_names(names).items() if of_format == essence), media_type)
 
 
-def every(names: RepositoryNames) -> Mapping[str, str]:
+def all_format_names(names: RepositoryNames) -> Mapping[str, str]:
     return {
         **names.formats,
         **{name: media_type for name, media_type in _MEDIA_TYPES.items() if name not in names.formats},

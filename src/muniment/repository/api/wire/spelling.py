@@ -144,7 +144,7 @@ def check_body(request: Request, readable: Collection[str]) -> None:
         raise UnsupportedMediaType(f"This address reads {', '.join(readable)}, {is_other}.")
 
 
-def answer(
+def document_answer(
     media_type: str,
     root: str,
     document: Mapping[str, Written],
@@ -171,7 +171,7 @@ def reply(
     headers = {"Content-Type": media_type, **PRIVATE}
     if status == 201:
         headers["Location"] = own
-    return Response(answer(media_type, root, document, names, attributes=attributes), status, headers)
+    return Response(document_answer(media_type, root, document, names, attributes=attributes), status, headers)
 
 
 def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
@@ -224,7 +224,7 @@ def error_shape(names: RepositoryNames) -> Shape:
             media_type = both(names)[0]
         media_type = _PLAIN_TYPES.get(media_type, media_type)
         headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
-        response = Response(answer(media_type, "error", document, names), code.status, headers)
+        response = Response(document_answer(media_type, "error", document, names), code.status, headers)
         if code.status == 401:
             for challenge in _challenges(request, names):
                 response.headers.append("WWW-Authenticate", challenge)

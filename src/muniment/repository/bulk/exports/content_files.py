@@ -76,7 +76,7 @@ def prune(folder: Path, digests: Iterator[str]) -> int:
     return count
 
 
-def has(folder: Path, sha256: str, size: int) -> bool:
+def has_content(folder: Path, sha256: str, size: int) -> bool:
     """The file's bytes are not read."""
     try:
         return (folder / path_of(sha256)).lstat().st_size == size

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 from muniment.repository.bulk.exports import content_files, lines
@@ -33,7 +33,7 @@ class ContentArrivals:
     def __init__(self, store: ContentStore, folder: Path) -> None:
         self.store = store
         self._folder = folder
-        self._known: Memory[str, StoredContent] = Memory(_REMEMBERED)
+        self._known: Cache[str, StoredContent] = Cache(_REMEMBERED)
         self._uploaded: dict[str, StoredContent] = {}
 
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
@@ -78,7 +78,7 @@ class ContentArrivals:
 
     def forget(self) -> None:
         """This is called when one of them may be gone, or may have another key."""
-        self._known = Memory(_REMEMBERED)
+        self._known = Cache(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
         """Remove these contents, which no row names. The sweep or the compaction later removes what cannot go now."""

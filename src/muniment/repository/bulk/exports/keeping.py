@@ -24,7 +24,7 @@ from muniment.repository.bulk.exports.records import (
 )
 from muniment.repository.bulk.exports.rows import PERMISSIONS
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.objects.decisions import arrivals
+from muniment.repository.store.objects.decisions import imported_objects
 from muniment.repository.store.objects.types import type_editing
 from muniment.repository.store.objects.types.type_forms import PropertyForm, TypeForm
 from muniment.repository.store.permissions import acl_entries, acl_rows, unnamed_acls
@@ -103,14 +103,14 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
         (line.created, line.modified),
         common=line.common,
     )
-    acl_entries.keep(cx, key, dict(sorted(entries.items())))
+    acl_entries.keep_entries(cx, key, dict(sorted(entries.items())))
 
 
 def relations_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     relation_lines = [line for line in some if isinstance(line, RelationLine)]
     to.bearers.look_up(cx, [meant(line.maker_key, line.maker) for line in relation_lines], now)
     ends = {end for line in relation_lines for end in (line.parent, line.child)}
-    present = arrivals.present(cx, to.repository.id, ends)
+    present = imported_objects.present(cx, to.repository.id, ends)
     names, new = set[str](), list[tuple[Relation, str]]()
     for number, line in enumerate(relation_lines, before + 1):
         for end in (line.parent, line.child):
@@ -129,7 +129,7 @@ def comments_of(cx: Connection, to: Destination, some: Sequence[ExportLine], bef
     """A reply is refused unless the comment that it answers came before it."""
     comment_lines = [line for line in some if isinstance(line, CommentLine)]
     to.bearers.look_up(cx, [meant(line.author_key, line.author) for line in comment_lines], now)
-    present = arrivals.present(cx, to.repository.id, {line.object for line in comment_lines})
+    present = imported_objects.present(cx, to.repository.id, {line.object for line in comment_lines})
     above = comments.by_ids(cx, to.repository.id, {line.replies_to for line in comment_lines if line.replies_to})
     new = list[Comment]()
     for number, line in enumerate(comment_lines, before + 1):

@@ -15,8 +15,8 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.bulk.exports.records import BearerLine, FormerBearer, NamedBearer
 from muniment.repository.refusals import BadExport
-from muniment.repository.store.permissions import bearers
-from muniment.repository.store.permissions.bearers import Bearing, Identify
+from muniment.repository.store.permissions import name_keys
+from muniment.repository.store.permissions.name_keys import Bearing, Identify
 from muniment.repository.store.permissions.principals import OWNER, WORLD
 
 _KEY = re.compile(r"id:[0-9a-f]{40}")
@@ -34,7 +34,7 @@ class BearerNames:
         new = {key for key in keys if key is not None and key not in self._named and key not in _ACCESSORS}
         if not new:
             return
-        for key, (name, identity, former) in bearers.bearings(cx, new).items():
+        for key, (name, identity, former) in name_keys.bearings(cx, new).items():
             self._named[key] = FormerBearer(name, former) if former else name
             self._lines[name, former] = BearerLine(name, former, identity)
         self._named |= {key: FormerBearer(key, 0) for key in new if key not in self._named}
@@ -65,10 +65,10 @@ class BearerKeys:
         if not new:
             return
         lines = {each: self._line(each) for each in new}
-        known = bearers.bound_keys(cx, {line.identity for line in lines.values() if line.identity})
+        known = name_keys.bound_keys(cx, {line.identity for line in lines.values() if line.identity})
         keys = {each: known[line.identity] for each, line in lines.items() if line.identity in known}
         present = [line.name for each, line in lines.items() if each not in keys and isinstance(each, str)]
-        by_name = bearers.of_names(cx, present, self._identify, now) if present else {}
+        by_name = name_keys.of_names(cx, present, self._identify, now) if present else {}
         for each, line in lines.items():
             if each not in keys:
                 keys[each] = by_name[line.name] if isinstance(each, str) else self._former(cx, line, now)
@@ -100,7 +100,7 @@ class BearerKeys:
     def _former(self, cx: Connection, line: BearerLine, now: Instant) -> str:
         if not line.former:
             return line.name  # a key whose name was not known where the export was made
-        return bearers.add_former(cx, Bearing(line.name, line.identity, line.former), now)
+        return name_keys.add_former(cx, Bearing(line.name, line.identity, line.former), now)
 
 
 def meant(named: NamedBearer | None, shown_name: str) -> NamedBearer:

@@ -16,8 +16,8 @@ from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.contents import further_contents
 from muniment.repository.store.objects.contents.further_contents import ContentPlace, ObjectContent
-from muniment.repository.store.objects.decisions import arrivals
-from muniment.repository.store.objects.decisions.arrivals import Arrival
+from muniment.repository.store.objects.decisions import imported_objects
+from muniment.repository.store.objects.decisions.imported_objects import Arrival
 from muniment.repository.store.objects.folders import filing
 from muniment.repository.store.objects.listing import object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
@@ -42,7 +42,7 @@ def objects_of(
     if len(set(ids)) < len(ids):
         at = next(at for at, object_id in enumerate(ids) if object_id in ids[:at])
         raise bad_line(OBJECTS, before + 1 + at, f"the object {ids[at]!r} is there twice")
-    if taken := arrivals.taken(cx, ids):
+    if taken := imported_objects.taken(cx, ids):
         number = before + 1 + ids.index(taken[0])
         raise bad_line(OBJECTS, number, f"this installation has an object {taken[0]!r} already")
     named_acls = {acl for line in object_lines for acl in (line.acl, line.default_acl) if acl is not None}
@@ -50,7 +50,7 @@ def objects_of(
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in object_lines], now)
     locks = [line.lock for line in object_lines if line.lock is not None]
     to.bearers.look_up(cx, [meant(lock.owner_key, lock.owner) for lock in locks], now)
-    present = arrivals.present(cx, to.repository.id, {each for line in object_lines for each in line.folders})
+    present = imported_objects.present(cx, to.repository.id, {each for line in object_lines for each in line.folders})
     new = list[Arrival]()
     for number, line in enumerate(object_lines, before + 1):
         for acl in (line.acl, line.default_acl):
@@ -60,7 +60,7 @@ def objects_of(
             new.append(_arrival(view, to, line, acl_keys, present))
         present.add(line.id)
     with about(OBJECTS, before + 1, before + len(some)):
-        return arrivals.keep(cx, view, new, to.contents.shared(object_lines), now)
+        return imported_objects.keep_arrivals(cx, view, new, to.contents.shared(object_lines), now)
 
 
 def folders_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
@@ -73,8 +73,8 @@ def folders_of(cx: Connection, to: Destination, some: Sequence[ExportLine], befo
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)
     named = {each for line in object_lines.values() for each in (*line.folders, line.antecedent) if each}
     trees = {line.chronicle for line in object_lines.values() if line.chronicle}
-    foreign = arrivals.foreign_trees(cx, to.repository.id, trees)
-    present = arrivals.present(cx, to.repository.id, named)
+    foreign = imported_objects.foreign_trees(cx, to.repository.id, trees)
+    present = imported_objects.present(cx, to.repository.id, named)
     for number, line in enumerate(object_lines.values(), before + 1):
         stored = stored_objects.get(line.id)
         if stored is None:
@@ -87,7 +87,7 @@ def folders_of(cx: Connection, to: Destination, some: Sequence[ExportLine], befo
         if stored.folder_ids != line.folders:
             if object_ids.holds_objects(line.id) and line.id in filing.with_all_above(cx, line.folders):
                 raise bad_line(OBJECTS, number, "the folder would lie in itself")
-            arrivals.link(cx, stored, line.folders, now)
+            imported_objects.link(cx, stored, line.folders, now)
 
 
 def _arrival(

@@ -35,7 +35,7 @@ class UnfinishedImport(NamedTuple):
     place: LinePlace
 
 
-def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
+def unfinished_import_of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
     row = cx.execute(sa.select(unfinished_imports).where(_is(repository))).first()
     if row is None:
         return None
@@ -43,7 +43,7 @@ def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
 
 
 def is_begun(cx: Connection, repository: Repository) -> bool:
-    return of(cx, repository) is not None
+    return unfinished_import_of(cx, repository) is not None
 
 
 def begin(cx: Connection, repository: Repository, new: UnfinishedImport) -> None:

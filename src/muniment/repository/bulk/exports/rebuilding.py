@@ -26,9 +26,9 @@ from muniment.repository.refusals import BadExport, InUse, VersionConflict
 from muniment.repository.store import repositories
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.objects.contents import content_references
-from muniment.repository.store.objects.decisions import arrivals
+from muniment.repository.store.objects.decisions import imported_objects
 from muniment.repository.store.permissions import acl_rows
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.repository.store.repositories import Repository
 
 _TRIES = 5
@@ -85,7 +85,7 @@ def inspect(folder: Path, show: Progress) -> CheckedExport:
 
 def _look_for_contents(folder: Path, number: int, line: ObjectLine) -> None:
     for content in line.contents:
-        if not content_files.has(folder, content.sha256, content.size):
+        if not content_files.has_content(folder, content.sha256, content.size):
             path = content_files.path_of(content.sha256)
             raise lines.bad_line(
                 OBJECTS, number, f"the file {path} is missing, or does not have the size {content.size}"
@@ -102,7 +102,7 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
     exported objects is in this installation.
     """
     repositories.lock(cx, repository)
-    present = progress.of(cx, repository)
+    present = progress.unfinished_import_of(cx, repository)
     if present is None:
         _check_empty(cx, repository)
         _check_absent(cx, export)
@@ -124,7 +124,7 @@ def _check_absent(cx: Connection, export: CheckedExport) -> None:
     Every object is checked again when it is stored.
     """
     first = next(lines.portions(export.folder / OBJECTS, LinePlace()), ([], LinePlace()))[0]
-    taken = arrivals.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
+    taken = imported_objects.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
     if taken:
         raise InUse(
             f"This installation has the object {taken[0]!r} of the export already. Objects keep their ids, so two "
@@ -158,7 +158,7 @@ def run(
     """
     to = Destination(repository, BearerKeys(export.bearers, identify), ContentArrivals(store, export.folder))
     with database.read() as cx:
-        state = progress.of(cx, repository)
+        state = progress.unfinished_import_of(cx, repository)
     if state is None:
         raise InUse(f"No import into {repository.name!r} was begun.")
     for name, file, stage in STAGES[_STAGE_NAMES.index(state.stage) :]:
@@ -205,10 +205,10 @@ def finish(cx: Connection, repository: Repository) -> str:
 
     Raises InUse if lines are missing, BadExport if the versions of an object do not fit together.
     """
-    state = progress.of(cx, repository)
+    state = progress.unfinished_import_of(cx, repository)
     if state is None or state.stage != _FINISHED:
         raise InUse(f"The import into {repository.name!r} is not finished.")
-    if chronicle_id := arrivals.broken_tree(cx, repository.id):
+    if chronicle_id := imported_objects.broken_tree(cx, repository.id):
         raise BadExport(f"{OBJECTS}: the versions of {chronicle_id} do not have exactly one current version.")
     progress.end(cx, repository)
     return state.resource_id

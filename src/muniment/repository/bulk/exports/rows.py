@@ -96,14 +96,14 @@ def _when(other: PropertyDefinition, values: Sequence[Value]) -> Several:
 def _relation_types(
     cx: Connection, repository: Repository, _names: BearerNames
 ) -> Iterator[Sequence[RelationTypeLine]]:
-    every = relation_types.every(cx, repository.id)
+    every = relation_types.all_relation_types(cx, repository.id)
     yield [RelationTypeLine(each.name, each.description) for each in every if each.name not in relation_types.BUILT_IN]
 
 
 def _acls(cx: Connection, repository: Repository, names: BearerNames) -> Iterator[Sequence[AclLine]]:
     key = 0
-    while page := acl_rows.page(cx, repository.id, key, _AT_A_TIME):
-        entries = acl_entries.of(cx, [row.id for row in page])
+    while page := acl_rows.acl_row_page(cx, repository.id, key, _AT_A_TIME):
+        entries = acl_entries.entries_of(cx, [row.id for row in page])
         names.look_up(cx, {accessor for of_acl in entries.values() for accessor in of_acl})
         names.look_up(cx, {row.owner_key for row in page if row.owner_key != UNNAMED})
         yield [_acl(row, entries.get(row.id, {}), names) for row in page]
@@ -128,7 +128,7 @@ def _acl(row: Row, entries: Mapping[str, Permission], names: BearerNames) -> Acl
 
 def _objects(cx: Connection, repository: Repository, names: BearerNames) -> Iterator[Sequence[ObjectLine]]:
     seq = 0
-    while page := inventory.every(cx, repository.id, seq, _AT_A_TIME):
+    while page := inventory.next_objects(cx, repository.id, seq, _AT_A_TIME):
         further = further_contents.by_object(cx, [stored.id for stored in page])
         acl_ids = acl_rows.shown_ids(
             cx, [key for stored in page for key in (stored.acl_id, stored.default_acl_id) if key is not None]
@@ -188,7 +188,7 @@ def _further(each: ObjectContent) -> FurtherContentLine:
 
 def _relations(cx: Connection, repository: Repository, names: BearerNames) -> Iterator[Sequence[RelationLine]]:
     seq = 0
-    while page := relations.every(cx, repository.id, seq, _AT_A_TIME):
+    while page := relations.next_relations(cx, repository.id, seq, _AT_A_TIME):
         names.look_up(cx, (key for _, _, key in page))
         yield [
             RelationLine(
@@ -207,7 +207,7 @@ def _relations(cx: Connection, repository: Repository, names: BearerNames) -> It
 
 def _comments(cx: Connection, repository: Repository, names: BearerNames) -> Iterator[Sequence[CommentLine]]:
     seq = 0
-    while page := comments.every(cx, repository.id, seq, _AT_A_TIME):
+    while page := comments.next_comments(cx, repository.id, seq, _AT_A_TIME):
         names.look_up(cx, (each.author_key for _, each in page))
         yield [
             CommentLine(
@@ -228,7 +228,7 @@ def _comments(cx: Connection, repository: Repository, names: BearerNames) -> Ite
 
 def _saved_searches(cx: Connection, repository: Repository, names: BearerNames) -> Iterator[Sequence[SavedSearchLine]]:
     last_id = ""
-    while page := saved_searches.every(cx, repository.id, last_id, _AT_A_TIME):
+    while page := saved_searches.next_saved(cx, repository.id, last_id, _AT_A_TIME):
         names.look_up(cx, (each.owner_key for _, each in page))
         yield [
             SavedSearchLine(

@@ -358,7 +358,7 @@ class Import:
         with self._database.begin() as cx:
             kind = "folder" if parent else "cabinet"
             container = creation.create(cx, self._view, kind, properties, parent, None, self._clock())
-            record.keep(cx, self._repository.id, self._source, {path: ImportRecord(container.id)})
+            record.keep_records(cx, self._repository.id, self._source, {path: ImportRecord(container.id)})
         return container.id
 
     def _import(self, batch: list[SourceFile]) -> list[_Result]:
@@ -483,7 +483,7 @@ class Import:
         return waits_long or changes.are_more_than(cx, repository_id, position, _MOST_AHEAD)
 
     def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
-        record.keep(cx, self._repository.id, self._source, records)
+        record.keep_records(cx, self._repository.id, self._source, records)
 
 
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:

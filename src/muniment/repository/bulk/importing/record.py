@@ -17,7 +17,7 @@ from muniment.ground import locks
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse
 from muniment.repository.store import leases
-from muniment.repository.store.leases import Lease, Tenure
+from muniment.repository.store.leases import HeldLease, Lease
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.repositories import Repository
@@ -60,7 +60,7 @@ def key(path: str) -> str:
 @contextmanager
 def hold(
     database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
-) -> Iterator[Tenure]:
+) -> Iterator[HeldLease]:
     """Hold the right to import the folder ``source`` while the block runs. Raises InUse, which names the holder.
 
     Only one process may import a folder at one time, so that no file becomes two objects. A lock file in ``folder``, a
@@ -82,7 +82,7 @@ def hold(
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode("ascii"), 0)
         place = f"{socket.gethostname()}:{folder.absolute()}"
-        tenure = Tenure(database, lease, place, clock, _LOST, _LEASE_SECONDS)
+        tenure = HeldLease(database, lease, place, clock, _LOST, _LEASE_SECONDS)
         if not tenure.holds():
             with database.read() as cx:
                 other = leases.holder(cx, lease)
@@ -101,7 +101,7 @@ def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRec
     return {row.path: ImportRecord(row.object_id, row.size, row.modified, row.digest) for row in rows}
 
 
-def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
+def keep_records(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
     """If the objects of these paths are made or changed, the caller does so in the same transaction."""
     folder = key(source)
     rows = [

@@ -15,12 +15,11 @@ _required = partial(sa.Column, nullable=False)
 
 big_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+# The tables that each mark covers.
 _WATCHED = {"acls": ("acls", "acl_entries"), "types": ("object_types", "type_properties")}
-"""The tables that each mark covers."""
 
 
 def upgrade() -> None:
-    """Make the tables, the referenced ones first. A naming convention (database.connections) names most constraints."""
     _repositories()
     _types()
     _acls()
@@ -460,7 +459,6 @@ def _marks() -> None:
 
 
 def _filled(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    """Make columns of one type that are never null."""
     return [_required(name, kind) for name in names]
 
 
@@ -474,7 +472,6 @@ def _repository(table: str = "", *, primary_key: bool = False) -> sa.Column[int]
 def _reference(
     table: str, column: str, to: str, ondelete: str | None = None, *, nullable: bool = False, **about: Any
 ) -> sa.Column[str]:
-    """Make a column that names a row of the table ``to``."""
     refers = sa.ForeignKey(f"{to}.id", name=f"fk_{table}_{column}_{to}", ondelete=ondelete)
     return sa.Column(column, sa.String(16), refers, nullable=nullable, **about)
 

@@ -69,7 +69,7 @@ _FOREIGN = (
 )
 
 
-def of(understood: Understood, question: str, page: HitPage) -> list[Hint]:
+def hints_of(understood: Understood, question: str, page: HitPage) -> list[Hint]:
     translation = understood.translation
     hints = [_left_out(each) for each in translation.left_out]
     hints += [_as_words(each, understood.reasons.get(each, ""), question) for each in translation.words]

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import structlog
 
 from muniment.database.connections import Busy, Database
-from muniment.database.polls import Watch
+from muniment.database.polls import CommitWatch
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import NotStored, Refusal
 from muniment.repository.refusals import IndexUnavailable, InUse
@@ -28,7 +28,7 @@ from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes, followers
 from muniment.repository.store.change_log.changes import START, LinesGone, Position
 from muniment.repository.store.content.contract import ContentStore
-from muniment.repository.store.leases import Lease, Tenure
+from muniment.repository.store.leases import HeldLease, Lease
 from muniment.repository.store.objects import inventory, wastebasket
 from muniment.repository.store.objects.contents import compaction
 from muniment.repository.store.objects.listing import object_acls
@@ -107,13 +107,15 @@ def run(
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
-        tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
+        tenure = HeldLease(database, Lease("agent", engine.follower()), place, clock)
         at_the_end.callback(tenure.release)
         feeders: dict[int, _Feeder] = {}
         at_the_end.callback(_close, feeders)
-        watch = Watch(database)
+        watch = CommitWatch(database)
         at_the_end.callback(watch.close)
-        content_chores = _ContentChores(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
+        content_chores = _ContentChores(
+            database, store, HeldLease(database, Lease("compaction", "content"), place, clock)
+        )
         at_the_end.callback(content_chores.stop)
         reindexer = Reindexer(
             database, lambda repository_id: feeders[repository_id].position if repository_id in feeders else None
@@ -171,7 +173,7 @@ def rebuild(
     """
     index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
-        tenure = Tenure(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock, _LOST)
+        tenure = HeldLease(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock, _LOST)
         if not tenure.holds():
             raise InUse("The index is being rebuilt already.")
         at_the_end.callback(tenure.release)
@@ -183,7 +185,7 @@ def rebuild(
         writer = index.writer(generation)
         try:
             indexed, readmitted_ids = 0, set[str]()
-            for batch in indexing.every(database, repository):
+            for batch in indexing.all_documents(database, repository):
                 # The current generation still lacks these objects: their reasons stay until the switch.
                 unindexed, batch.ids_not_indexed = batch.ids_not_indexed, set()
                 indexing.commit(database, repository, writer, batch, START, clock())
@@ -207,7 +209,7 @@ def rebuild(
 
 
 class _Feeder:
-    def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
+    def __init__(self, repository: Repository, engine: Engine, tenure: HeldLease | None = None) -> None:
         self._repository = repository
         self.language = repository.language
         self._tenure = tenure
@@ -341,7 +343,7 @@ class _ContentChores:
     Only the machine that holds the lease for this work does it.
     """
 
-    def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
+    def __init__(self, database: Database, store: ContentStore | None, tenure: HeldLease) -> None:
         self._database, self._store, self._tenure = database, store, tenure
         self._steps: Iterator[int] | None = None
         self._chores = 0
@@ -379,7 +381,7 @@ def _follow_log(
     writer: IndexWriter,
     index: RepositoryIndex,
     clock: Callable[[], Instant],
-    tenure: Tenure,
+    tenure: HeldLease,
 ) -> Position:
     """Bring a new generation to the end of the change log, and return its position.
 
@@ -439,9 +441,9 @@ def _chores(database: Database, engine: Engine, clock: Callable[[], Instant]) ->
     engine.sweep(now)
 
 
-def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: Tenure) -> None:
+def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: HeldLease) -> None:
     with database.read() as cx:
-        every = repositories.every(cx)
+        every = repositories.all_repositories(cx)
     for removed_id in feeders.keys() - {repository.id for repository in every}:
         feeders.pop(removed_id).close()
     for repository in every:

@@ -87,7 +87,7 @@ class BackgroundChecks:
                 return
             repositories_by_id = {
                 repository.id: repository
-                for repository in repositories.every(cx)
+                for repository in repositories.all_repositories(cx)
                 if self._left_alone.get(repository.id, 0.0) <= time.monotonic()
             }
             kept_reports = reports.of_follower(cx, self._engine.follower())
@@ -167,4 +167,4 @@ class _Current:
 
     def _keep(self, state: KeptReport) -> None:
         with self._database.begin() as cx:
-            reports.keep(cx, self.repository_id, self._follower, state)
+            reports.keep_report(cx, self.repository_id, self._follower, state)

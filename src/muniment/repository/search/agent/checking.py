@@ -164,7 +164,7 @@ class Checker:
         course, snapshot = self.course, self._index.snapshot()
         with self._database.read() as cx:
             changes.pending(cx, self._repository.id, snapshot.position, ())
-            batch, to = indexing.page(cx, self._repository, after)
+            batch, to = indexing.document_batch(cx, self._repository, after)
         count, unindexed = len(batch.done_ids), len(batch.ids_not_indexed | batch.refusals.keys())
         expected = sorted(snapshot.digest(document) for document in batch.documents)
         actual = snapshot.digests(after, to, _MOST_DOCUMENTS)

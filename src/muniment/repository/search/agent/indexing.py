@@ -74,21 +74,25 @@ def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]
     return _batch(cx, repository, object_ids, inventory.rows(cx, repository.id, object_ids))
 
 
-def every(database: Database, repository: Repository) -> Iterator[Batch]:
+def all_documents(database: Database, repository: Repository) -> Iterator[Batch]:
     """Make the documents of all objects, batch by batch; each batch is read in a transaction of its own."""
     last: int | None = 0
     while last is not None:
         with database.read() as cx:
-            batch, last = page(cx, repository, last, _REBUILT_AT_A_TIME)
+            batch, last = document_batch(cx, repository, last, _REBUILT_AT_A_TIME)
         yield batch
 
 
-def page(cx: Connection, repository: Repository, after_seq: int, most: int | None = None) -> tuple[Batch, int | None]:
+def document_batch(
+    cx: Connection, repository: Repository, after_seq: int, most: int | None = None
+) -> tuple[Batch, int | None]:
     """Make the next batch of objects with counters above ``after_seq``.
 
     Return it with the counter of its last object, or an empty batch with None if there are no more objects.
     """
-    rows = {stored.id: stored for stored in inventory.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
+    rows = {
+        stored.id: stored for stored in inventory.next_objects(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)
+    }
     batch = _batch(cx, repository, list(rows), rows)
     return batch, max((rows[object_id].seq for object_id in batch.done_ids), default=None)
 

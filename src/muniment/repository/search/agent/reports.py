@@ -66,7 +66,7 @@ def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
-def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
+def keep_report(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
     texts = {
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository.search.analysis import cutting
 from muniment.repository.search.analysis.analysis import Analyser, Span, Way
 from muniment.repository.search.analysis.text import BREAK
@@ -50,7 +50,7 @@ class Finder:
         self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
         self._seekers = {group: [group.seeker(wide=wide) for wide in (False, True)] for group in self._groups}
         self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
-        self._beginners: Memory[tuple[_Group, str], Sequence[_Pattern]] = Memory(
+        self._beginners: Cache[tuple[_Group, str], Sequence[_Pattern]] = Cache(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
         )
 

@@ -23,11 +23,11 @@ _COPY = 1
 """The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
 
 
-def page(inquiry: Inquiry) -> results.HitPage:
+def collapsed_page(inquiry: Inquiry) -> results.HitPage:
     """Raises what ``results.search`` raises."""
     question, most = inquiry.question, inquiry.options.walk_hits
     if question.words == "auto":
-        return results.relaxed_if_few(inquiry, page)
+        return results.relaxed_if_few(inquiry, collapsed_page)
     search, standing = results.standing(inquiry)
     counters = standing[:most]
     contents = _contents(inquiry, search.visible, counters)
@@ -43,7 +43,7 @@ def page(inquiry: Inquiry) -> results.HitPage:
     )
 
 
-def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) -> scrolls.Walk:
+def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) -> scrolls.Scroll:
     """``after`` are the hits that the page showed.
 
     These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
@@ -65,7 +65,7 @@ def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) ->
         if original not in left_out
         for counter in group
     ]
-    return scrolls.Walk(cursor.name, cursor.began, walk, cut=len(standing) > most)
+    return scrolls.Scroll(cursor.name, cursor.began, walk, cut=len(standing) > most)
 
 
 def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[results.HitPage, int | None]:

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.aql.rewriting.narrowing import Narrowing
 from muniment.repository.search.aql.spelling.facets import FacetLimits
 from muniment.repository.search.aql.tree import Query
@@ -61,7 +61,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     principals: Principals
     now: Instant
     options: RepositoryOptions = RepositoryOptions()
-    memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
+    memory: SearchCache = msgspec.field(default_factory=SearchCache)
     question: SearchQuestion = SearchQuestion()
 
     def asking(self, question: SearchQuestion) -> Self:

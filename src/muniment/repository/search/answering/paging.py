@@ -8,7 +8,7 @@ from muniment.ground.clock import Instant
 from muniment.repository.search.answering import collapsing, results
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.answering.ordering import scrolls
-from muniment.repository.search.answering.ordering.scrolls import Binding, Cursor, Holder, Slice, Walk
+from muniment.repository.search.answering.ordering.scrolls import Binding, Cursor, Holder, Scroll, Slice
 from muniment.repository.search.answering.results import HitPage
 
 
@@ -22,12 +22,12 @@ class TurnedPage(NamedTuple):
 
     page: HitPage
     following: str | None = None
-    unkept: Walk | None = None
+    unkept: Scroll | None = None
 
 
 def by_number(inquiry: Inquiry) -> HitPage:
     """Raises what ``results.search`` raises."""
-    return collapsing.page(inquiry) if inquiry.question.collapse else results.search(inquiry)
+    return collapsing.collapsed_page(inquiry) if inquiry.question.collapse else results.search(inquiry)
 
 
 def begin(inquiry: Inquiry, page: HitPage, selection: str) -> TurnedPage:
@@ -60,7 +60,7 @@ def follow(inquiry: Inquiry, cursor_text: str, selection: str) -> TurnedPage:
     part = scrolls.fetch(cx, cursor.name, holder, now, wanted)
     if cursor.edition and (part is None or part.edition != cursor.edition):
         raise scrolls.unknown_link()
-    unkept: Walk | None = None
+    unkept: Scroll | None = None
     if part is None:
         unkept = _make(inquiry, cursor, holder, now)
         part = unkept.part(*wanted)
@@ -80,7 +80,7 @@ def _collapsed(inquiry: Inquiry, cursor: Cursor, whole: Slice) -> tuple[HitPage,
     return page, None if next_start is None else Cursor(cursor.name, cursor.began, next_start, whole.edition)
 
 
-def _make(inquiry: Inquiry, cursor: Cursor, holder: Holder, now: Instant) -> Walk:
+def _make(inquiry: Inquiry, cursor: Cursor, holder: Holder, now: Instant) -> Scroll:
     shown = scrolls.counters_shown(inquiry.cx, cursor, holder, now)
     if inquiry.question.collapse:
         return collapsing.make_walk(inquiry, cursor, shown)

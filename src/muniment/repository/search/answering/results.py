@@ -12,8 +12,8 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import BadQuery, WrongValue
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.answering.ordering import sorting
 from muniment.repository.search.answering.scope import locations, visibility
 from muniment.repository.search.aql import bind
@@ -86,7 +86,7 @@ def search(inquiry: Inquiry) -> HitPage:
     if question.words == "auto":
         return relaxed_if_few(inquiry, search)
     index_search = msgspec.structs.replace(prepare(inquiry), offset=offset, limit=question.items_per_page)
-    answer = sorting.answer(inquiry, index_search) if question.query.sorts else snapshot.search(index_search)
+    answer = sorting.sorted_answer(inquiry, index_search) if question.query.sorts else snapshot.search(index_search)
     if answer is None:
         one_more = msgspec.structs.replace(index_search, limit=question.items_per_page + 1)
         counters = sorting.counters(inquiry, one_more)
@@ -145,7 +145,7 @@ def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> Hi
     return answer(inquiry.changed(words="any"))
 
 
-def may_widen(question: SearchQuestion, memory: SearchMemory) -> bool:
+def may_widen(question: SearchQuestion, memory: SearchCache) -> bool:
     """Return whether a search that finds too little can find more: by any of its words, or by its meaning.
 
     A search with sorts cannot.
@@ -285,7 +285,7 @@ def _bound(inquiry: Inquiry, query: Query) -> BoundQuery:
     return bind_query(inquiry.cx, inquiry.view(), query, inquiry.now, inquiry.memory)
 
 
-def bind_query(cx: Connection, view: RepositoryView, query: Query, now: Instant, memory: SearchMemory) -> BoundQuery:
+def bind_query(cx: Connection, view: RepositoryView, query: Query, now: Instant, memory: SearchCache) -> BoundQuery:
     """Raises BadQuery, UnknownType, UnknownProperty, WrongValue."""
     texts = bind.acl_texts(query.condition)
     acl_ids = acls.look_up(cx, view.repository.id, texts, view.principals) if texts else {}

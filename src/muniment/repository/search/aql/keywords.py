@@ -70,7 +70,7 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
             check_count(terms, limits)
         pieces.append(piece)
     keywords = _Reader(pieces, limits.depth).read()
-    check_count(count(keywords), limits)
+    check_count(count_words(keywords), limits)
     return keywords
 
 
@@ -84,7 +84,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
     return _both(list(words), loose=True)
 
 
-def count(keywords: Keywords | None) -> int:
+def count_words(keywords: Keywords | None) -> int:
     """Count the words, including those in phrases.
 
     A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more, also within joined words (``a-*b``).

@@ -17,7 +17,7 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Busy, Database
-from muniment.database.polls import Watch
+from muniment.database.polls import CommitWatch
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.search.meaning import embeddings
 from muniment.repository.search.meaning.embeddings import NewEmbedding
@@ -74,7 +74,7 @@ class Embedder:
         if not self._holds_lease():
             return False
         with self._database.read() as cx:
-            every = repositories.every(cx)
+            every = repositories.all_repositories(cx)
         return sum(self._step(repository) for repository in every) > 0
 
     def release(self) -> None:
@@ -117,7 +117,7 @@ class Embedder:
 
     def _look_at_all(self, repository: Repository, of_all: "_Pass") -> bool:
         with self._database.read() as cx:
-            some = inventory.every(cx, repository.id, of_all.after, _OBJECTS)
+            some = inventory.next_objects(cx, repository.id, of_all.after, _OBJECTS)
             stale = self._stale(cx, some)
         if not self._embed(repository, stale):
             return True
@@ -155,7 +155,7 @@ class Embedder:
                     raise
                 new = [each for one in group for each in self._alone(one)]
             with self._database.begin() as cx:
-                embeddings.keep(cx, repository.id, new, self._clock())
+                embeddings.keep_embeddings(cx, repository.id, new, self._clock())
             if not self._holds_lease():
                 return False
         return True
@@ -214,7 +214,7 @@ class _Stale(NamedTuple):
 def run(database: Database, embeds: Embeds, stop: threading.Event, clock: Callable[[], Instant]) -> None:
     embedder = Embedder(database, embeds, clock)
     look = 0.0
-    with closing(Watch(database)) as watch:
+    with closing(CommitWatch(database)) as watch:
         has_moved = False
         while not stop.is_set():
             try:

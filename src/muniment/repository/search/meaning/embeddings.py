@@ -85,7 +85,7 @@ def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
             yield row_id, bytes(row_vectors)
 
 
-def keep(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
+def keep_embeddings(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
     """Store the embeddings of these objects, and note in the change log that the index must take them in.
 
     Objects that are gone are left out. Returns how many embeddings were stored.

@@ -15,9 +15,9 @@ import numpy as np
 import structlog
 from sqlalchemy.engine import Connection
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository.search.index.contract import LEAD, IndexHit, Near, Search, Snapshot
-from muniment.repository.search.meaning.vectors import Vector, VectorMemory, Vectors
+from muniment.repository.search.meaning.vectors import Vector, VectorCache, Vectors
 
 MOST_OBJECTS = 200_000
 """How many objects a question is compared with at most; a search that could find more is not widened by meaning."""
@@ -68,8 +68,8 @@ class Meaning:
         self._load = load
         self._encoder: TextEncoder | None = None
         self._lock = threading.Lock()
-        self._memory = VectorMemory(most_vectors)
-        self._questions: Memory[str, Vector] = Memory(_QUESTIONS)
+        self._memory = VectorCache(most_vectors)
+        self._questions: Cache[str, Vector] = Cache(_QUESTIONS)
 
     @classmethod
     def of_folder(cls, folder: Path, most_vectors: int) -> "Meaning":

@@ -43,7 +43,7 @@ class Vectors:
         return found
 
 
-class VectorMemory:
+class VectorCache:
     """Remembers vectors by the ids of their rows, which never change. It never holds more than ``most``.
 
     Any thread may use it.

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from muniment.database.connections import Busy, Database
-from muniment.database.polls import Watch
+from muniment.database.polls import CommitWatch
 from muniment.ground.clock import SECOND, Instant, now
 from muniment.ground.refusals import Refusal, TooLarge
 from muniment.repository.options import RepositoryOptions
@@ -80,7 +80,7 @@ def _work(
     keep_found: KeepFound,
     clock: Callable[[], Instant],
 ) -> None:
-    with Reader(limits(options)) as reader, contextlib.closing(Watch(database)) as watch:
+    with Reader(limits(options)) as reader, contextlib.closing(CommitWatch(database)) as watch:
         held, look = None, 0.0
         while not stop.is_set():
             try:

@@ -22,7 +22,7 @@ class ListedName(NamedTuple):
     place: cursors.Place
 
 
-def page(
+def fixed_page(
     cx: Connection,
     members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
@@ -40,7 +40,7 @@ def page(
     return [ListedName(row.name, place) for row, place in pages.fetch(cx, query, properties, order, stretch, selection)]
 
 
-def count(
+def count_fixed(
     cx: Connection,
     members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
@@ -50,7 +50,7 @@ def count(
 ) -> int:
     """Count all members that the selection wants. Raises UnknownProperty, WrongValue."""
     query, properties, _ = _as_rows(members, property_names, numbers)
-    return pages.count(cx, query, properties, selection)
+    return pages.count_members(cx, query, properties, selection)
 
 
 def _as_rows(

@@ -96,7 +96,7 @@ def fetch(
     return page_rows
 
 
-def count(
+def count_members(
     cx: Connection,
     members: sa.Select[Any],
     properties: PropertiesOf,

@@ -21,7 +21,7 @@ _EARLIEST = read_timestamp("1900-01-01")
 """Before it there were no files: such a date, as one in the future, comes from a clock that was not set."""
 
 
-def keep(cx: Connection, job: Job, found: Mapping[str, Sequence[str]], now: Instant) -> None:
+def keep_found_properties(cx: Connection, job: Job, found: Mapping[str, Sequence[str]], now: Instant) -> None:
     """Give an object the values that its file holds, by the names of properties, and note the change.
 
     Nothing changes if the object has another content by now. The revision and the date of modification stay as they

@@ -55,7 +55,7 @@ def summaries_by_counter(cx: Connection, repository_id: int, counters: Sequence[
     return {row[1]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
 
 
-def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[StoredObject]:
+def next_objects(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[StoredObject]:
     """Return the next ``limit`` objects after ``after_seq`` in the order of ``seq``, whatever the caller's rights."""
     query = sa.select(objects).where(objects.c.repository_id == repository_id, objects.c.seq > after_seq)
     return [read_row(row) for row in cx.execute(query.order_by(objects.c.seq).limit(limit))]

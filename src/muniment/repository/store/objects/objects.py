@@ -103,7 +103,7 @@ def keep_new(
         if stored.content is not None
     ]
     queue.enqueue_new(cx, view.repository.id, files, now)
-    usage.count(cx, usage.amounts(new_objects), quota)
+    usage.add_usage(cx, usage.amounts(new_objects), quota)
     positions = changes.note_all(cx, view.repository.id, [stored.id for stored in new_objects], "created", now)
     return [
         msgspec.structs.replace(stored, position=position)
@@ -208,7 +208,7 @@ def change(
     if new_version.owner_key != stored.owner_key:
         queue.change_owner(cx, [stored.id], new_version.owner_key)
         (amount,) = usage.amounts([new_version], further_contents.sizes(cx, [stored.id])).values()
-        usage.count(cx, {stored.owner_key: -amount, new_version.owner_key: amount}, None)
+        usage.add_usage(cx, {stored.owner_key: -amount, new_version.owner_key: amount}, None)
     if new_version.content is not None and new_version.media_type != stored.media_type:
         queue.enqueue(cx, repository.id, _file(new_version, new_version.content), now)
     return new_version
@@ -292,7 +292,7 @@ def replace_content(
     new_version = update(cx, stored, principals, ["content"], now, **columns)
     queue.enqueue(cx, repository.id, _file(new_version, kept, text), now)
     growth = usage.Amount(0, content.size - sum(each.size for each in former))
-    usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
+    usage.add_usage(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
     return msgspec.structs.replace(new_version, freed=freed)
 
 
@@ -372,7 +372,7 @@ def remove(
     version_tree.mend(cx, stored_objects, now)
     positions = changes.note_all(cx, stored_objects[0].repository_id, ids, "deleted", now) if stored_objects else []
     if keep_days:
-        wastebasket.keep(cx, stored_objects, further, by, now, keep_days)
+        wastebasket.keep_deleted(cx, stored_objects, further, by, now, keep_days)
         return [msgspec.structs.replace(each, position=at) for each, at in zip(stored_objects, positions, strict=True)]
     contents = {each.id: further_contents.with_main(each.content, further.get(each.id, ())) for each in stored_objects}
     sizes = {object_id: sum(each.content.size for each in some) for object_id, some in further.items()}
@@ -406,7 +406,7 @@ def give(
         )
     sizes = further_contents.sizes(cx, gift_ids)
     for former_key, amount in sorted(usage.amounts(gifts, sizes).items()):
-        usage.count(cx, {former_key: -amount, owner_key: amount}, None)
+        usage.add_usage(cx, {former_key: -amount, owner_key: amount}, None)
     queue.change_owner(cx, gift_ids, owner_key)
     changes.note_all(cx, repository_id, gift_ids, "owner", now)
     return len(gift_ids)

@@ -56,7 +56,7 @@ class ListedDiscard(NamedTuple):
     place: cursors.Place
 
 
-def keep(
+def keep_deleted(
     cx: Connection,
     stored_objects: Sequence[StoredObject],
     further: Mapping[str, Sequence[further_contents.ObjectContent]],
@@ -96,7 +96,7 @@ def keep(
         cx.execute(discarded_contents.insert(), contents)
 
 
-def page(
+def deleted_page(
     cx: Connection,
     repository: Repository,
     principals: Principals,
@@ -114,19 +114,19 @@ def page(
     return [ListedDiscard(_read(row), place) for row, place in rows]
 
 
-def count(
+def count_deleted(
     cx: Connection,
     repository: Repository,
     principals: Principals,
     now: Instant,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> int:
-    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(repository, principals, now), _property, selection)
+    """Count what ``deleted_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _members(repository, principals, now), _property, selection)
 
 
 def find(cx: Connection, repository: Repository, principals: Principals, object_id: str, now: Instant) -> Discard:
-    """Find one of the objects that ``page`` lists. Raises UnknownObject."""
+    """Find one of the objects that ``deleted_page`` lists. Raises UnknownObject."""
     members = _members(repository, principals, now).where(wastebasket.c.id == object_id.lower())
     row = cx.execute(members).first()
     if row is None:
@@ -226,7 +226,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     if number:
         cx.execute(wastebasket.update().where(where).values(owner=owner, owner_key=owner_key))
         amount = usage.Amount(number, int(size))
-        usage.count(cx, {key: -amount, owner_key: amount}, None)
+        usage.add_usage(cx, {key: -amount, owner_key: amount}, None)
     return int(number)
 
 

@@ -11,7 +11,7 @@ from muniment.database.connections import portions, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.refusals import UnknownAccessor, WrongValue
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
 
 acl_entries = sa.Table(
@@ -35,7 +35,7 @@ def check(
     Raises WrongValue, UnknownAccessor.
     """
     levels_by_name = _fold_names(entries)
-    keys = bearers.keys_in_list(cx, levels_by_name.keys() - {OWNER, WORLD}, present, principals.identify, now)
+    keys = name_keys.keys_in_list(cx, levels_by_name.keys() - {OWNER, WORLD}, present, principals.identify, now)
     levels_by_key = {keys.get(name, name): level for name, level in levels_by_name.items()}
     if len(levels_by_key) < len(levels_by_name):
         raise WrongValue("The ACL names one user or group twice.")
@@ -43,7 +43,9 @@ def check(
 
 
 def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> dict[int, dict[str, Permission]]:
-    names = bearers.names_of_keys(cx, {accessor for entries_of_acl in entries.values() for accessor in entries_of_acl})
+    names = name_keys.names_of_keys(
+        cx, {accessor for entries_of_acl in entries.values() for accessor in entries_of_acl}
+    )
     return {
         acl_id: {names.get(accessor, accessor): level for accessor, level in entries_of_acl.items()}
         for acl_id, entries_of_acl in entries.items()
@@ -67,14 +69,14 @@ def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
     return levels_by_name
 
 
-def keep(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:
+def keep_entries(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:
     """Store the entries of an ACL that has none yet, in one statement: each statement renews the mark of ACLs."""
     rows = [{"acl_id": acl_id, "accessor": accessor, "permission": int(p)} for accessor, p in entries.items()]
     if rows:
         cx.execute(acl_entries.insert().values(rows))
 
 
-def of(
+def entries_of(
     cx: Connection, acl_ids: Iterable[int], accessors: Collection[str] | None = None
 ) -> dict[int, dict[str, Permission]]:
     """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs.
@@ -103,7 +105,7 @@ def drop_accessor(cx: Connection, accessor: str) -> list[int]:
     return list(cx.execute(deletion).scalars())
 
 
-def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:
+def count_entries(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:
     """Count the entries of these ACLs for these accessors, in one statement; ACLs without such entries are left out."""
     query = (
         sa.select(acl_entries.c.acl_id, sa.func.count())
@@ -169,7 +171,7 @@ def permissions(
     """Return the caller's permission for each pair of ACL id and owner's key: one statement for each 500 ACLs."""
     if principals.administrator:
         return dict.fromkeys(pairs, Permission.DELETE)
-    entries = of(cx, {acl_id for acl_id, _ in pairs})
+    entries = entries_of(cx, {acl_id for acl_id, _ in pairs})
     keys = principals.accessors
     return {
         (acl_id, owner_key): _permission(entries.get(acl_id, {}), keys, owns=principals.is_(owner_key))

@@ -25,7 +25,7 @@ class ListedAcl(NamedTuple):
     owned: bool
 
 
-def page(
+def acl_page(
     cx: Connection,
     repository_id: int,
     principals: Principals,
@@ -40,7 +40,7 @@ def page(
     rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}
     foreign = [row.id for row, _ in rows if row.id not in own_ids]
-    counts = acl_entries.count(cx, foreign, principals.accessors | {OWNER})
+    counts = acl_entries.count_entries(cx, foreign, principals.accessors | {OWNER})
     return [
         ListedAcl(acls_room.summary(row, counts.get(row.id, 0) if foreign else row.entry_count), place, not foreign)
         for row, place in rows
@@ -48,11 +48,11 @@ def page(
     ]
 
 
-def count(
+def count_acls(
     cx: Connection, repository_id: int, principals: Principals, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
-    """Count all ACLs that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(repository_id, principals), _property, selection)
+    """Count all ACLs that ``acl_page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _members(repository_id, principals), _property, selection)
 
 
 def entries(
@@ -62,8 +62,8 @@ def entries(
 
     The outer key is the key of the ACL's row. The inner key is the accessor's name, and the value is its permission.
     """
-    own_entries = acl_entries.of(cx, [each.acl.id for each in listed_acls if each.owned])
-    foreign = acl_entries.of(
+    own_entries = acl_entries.entries_of(cx, [each.acl.id for each in listed_acls if each.owned])
+    foreign = acl_entries.entries_of(
         cx, [each.acl.id for each in listed_acls if not each.owned], principals.accessors | {OWNER}
     )
     return acl_entries.by_name(

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, portions
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.naming import fold_name
 from muniment.repository import version_stamps
 from muniment.repository.store.permissions import acl_entries, acl_names
@@ -66,7 +66,7 @@ _Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
 key of the caller, and the accessors that apply to the caller."""
 
 _REMEMBERED = 50_000
-_shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
+_shown_names: Cache[_Question, str] = Cache(_REMEMBERED)
 
 
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:

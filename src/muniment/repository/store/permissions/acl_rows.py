@@ -86,7 +86,7 @@ def put_back(
     return key
 
 
-def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[acl_look_up.Row]:
+def acl_row_page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[acl_look_up.Row]:
     """Return at most ``limit`` ACLs of a repository, unnamed ones included: those after ``after_key``, oldest first."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
@@ -115,7 +115,7 @@ def has_own(cx: Connection, repository_id: int) -> bool:
 
 def remove_every(cx: Connection, repository_id: int) -> None:
     """No object may carry an ACL when this is called."""
-    while rows := page(cx, repository_id, 0, _AT_A_TIME):
+    while rows := acl_row_page(cx, repository_id, 0, _AT_A_TIME):
         for row in rows:
             acl_entries.drop(cx, row.id)
         cx.execute(acls.delete().where(acls.c.id.in_([row.id for row in rows])))

@@ -66,7 +66,7 @@ def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
     for name, entries in _BUILT_IN.items():
         row = acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
         if row is not None:
-            acl_entries.keep(cx, row.id, entries)
+            acl_entries.keep_entries(cx, row.id, entries)
 
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
@@ -109,7 +109,7 @@ def add(
         )
     if row is None:
         raise NameTaken(f"There is an ACL {name!r} already.")
-    acl_entries.keep(cx, row.id, checked_entries)
+    acl_entries.keep_entries(cx, row.id, checked_entries)
     return _acl(row, checked_entries)
 
 
@@ -133,7 +133,7 @@ def change(
     if not cx.execute(update).rowcount:
         raise UnknownAcl(f"There is no ACL {acl.name!r}.")
     acl_entries.drop(cx, acl.id)
-    acl_entries.keep(cx, acl.id, checked_entries)
+    acl_entries.keep_entries(cx, acl.id, checked_entries)
     return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
 
 
@@ -157,7 +157,7 @@ def find(cx: Connection, repository_id: int, text: str, principals: Principals) 
     row = acl_look_up.rows_named(cx, repository_id, [text], principals).get(text)
     if row is None:
         raise _unknown(text)
-    return _acl(row, acl_entries.of(cx, [row.id]).get(row.id, {}))
+    return _acl(row, acl_entries.entries_of(cx, [row.id]).get(row.id, {}))
 
 
 def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
@@ -176,7 +176,7 @@ def look_up(cx: Connection, repository_id: int, texts: Collection[str], principa
 def by_id(cx: Connection, acl_id: int) -> Acl:
     """Read an ACL by its internal key. No rights are checked."""
     row = cx.execute(sa.select(acls).where(acls.c.id == acl_id)).one()
-    return _acl(row, acl_entries.of(cx, [acl_id]).get(acl_id, {}))
+    return _acl(row, acl_entries.entries_of(cx, [acl_id]).get(acl_id, {}))
 
 
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:

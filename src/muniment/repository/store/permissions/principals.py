@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 
 OWNER = "owner"
 WORLD = "world"
@@ -43,7 +43,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
     administrator: bool = False
     identities: Mapping[str, str] = {}
     keys: Mapping[str, str] = {}
-    identify: bearers.Identify = bearers.nobody
+    identify: name_keys.Identify = name_keys.nobody
 
     @cached_property
     def key(self) -> str:
@@ -63,7 +63,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
-        return bearers.of_names(cx, [name], self.identify, now)[name]
+        return name_keys.of_names(cx, [name], self.identify, now)[name]
 
     def is_(self, owner_key: str) -> bool:
         return self.key == owner_key
@@ -76,13 +76,13 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
             vars(self)["_keyed"] = keyed
         return keyed
 
-    def bound(self, memory: bearers.KeyMemory) -> "Principals | None":
+    def bound(self, memory: name_keys.KeyCache) -> "Principals | None":
         """Return the caller with the keys of their identities.
 
         Returns None if an identity was not sent, or if the memory lacks its key. A binding never changes, so the result
         is remembered for this memory.
         """
-        remembered: tuple[bearers.KeyMemory, Principals] | None = vars(self).get("_bound")
+        remembered: tuple[name_keys.KeyCache, Principals] | None = vars(self).get("_bound")
         if remembered is not None and remembered[0] is memory:
             return remembered[1]
         keys = memory.of(self.names)
@@ -94,4 +94,4 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
     def _key(self, name: str) -> str:
         # A name whose identity has no known key must not pass for the name's first bearer.
-        return self.keys.get(name) or (bearers.key_of(self.identities[name]) if name in self.identities else name)
+        return self.keys.get(name) or (name_keys.key_of(self.identities[name]) if name in self.identities else name)

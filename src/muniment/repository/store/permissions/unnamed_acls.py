@@ -40,7 +40,7 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, princ
     if acl_id is None:
         row = acl_rows.insert(cx, repository_id, name, ("", UNNAMED), entries, now, common=False)
         if row is not None:
-            acl_entries.keep(cx, row.id, entries)
+            acl_entries.keep_entries(cx, row.id, entries)
             return int(row.id)
         acl_id = cx.execute(locked).scalar()  # another transaction has made it meanwhile
     if acl_id is None:
@@ -61,7 +61,7 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
     of the ACLs during the removal, none is removed. In a repository without a guard, all stay: an import stores its
     ACLs before the objects that carry them.
     """
-    closed = [each.id for each in repositories.every(cx) if not each.resource_id]
+    closed = [each.id for each in repositories.all_repositories(cx) if not each.resource_id]
     unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
     if closed:
         unused = unused.where(acls.c.repository_id.not_in(closed))

@@ -174,7 +174,7 @@ def may_change(comment: Comment, principals: Principals) -> bool:
     return principals.administrator or principals.is_(comment.author_key)
 
 
-def page(
+def comment_page(
     cx: Connection,
     object_id: str,
     replies_to: str | None,
@@ -190,9 +190,11 @@ def page(
     return [ListedComment(_read(row), place) for row, place in rows]
 
 
-def count(cx: Connection, object_id: str, replies_to: str | None, selection: tree.Selection = tree.EVERYTHING) -> int:
-    """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(object_id, replies_to), _property, selection)
+def count_comments(
+    cx: Connection, object_id: str, replies_to: str | None, selection: tree.Selection = tree.EVERYTHING
+) -> int:
+    """Count all that ``comment_page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _members(object_id, replies_to), _property, selection)
 
 
 def count_by_author(cx: Connection, author_key: str) -> int:
@@ -200,7 +202,7 @@ def count_by_author(cx: Connection, author_key: str) -> int:
     return int(cx.execute(query).scalar_one())
 
 
-def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
+def next_comments(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
     """Return at most ``limit`` comments of a repository, each with its counter.
 
     These are the first ones with counters above ``after_seq``. No rights are checked.

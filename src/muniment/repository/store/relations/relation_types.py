@@ -48,7 +48,7 @@ class RelationType(msgspec.Struct, frozen=True):
     description: str
 
 
-def every(cx: Connection, repository_id: int) -> list[RelationType]:
+def all_relation_types(cx: Connection, repository_id: int) -> list[RelationType]:
     """Return the built-in types and the types that were added to the repository, ordered by name."""
     query = sa.select(relation_types).where(relation_types.c.repository_id == repository_id)
     added = {row.name: row.description for row in cx.execute(query)}

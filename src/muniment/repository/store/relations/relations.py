@@ -122,7 +122,7 @@ def remove_type(cx: Connection, repository: Repository, name: str, principals: P
         raise InUse(f"There are relations of the type {name!r}: remove them first.")
 
 
-def page(
+def relation_page(
     cx: Connection,
     repository: Repository,
     principals: Principals,
@@ -142,7 +142,7 @@ def page(
     return [ListedRelation(_read(row), place) for row, place in rows]
 
 
-def count(
+def count_relations(
     cx: Connection,
     repository: Repository,
     principals: Principals,
@@ -151,8 +151,8 @@ def count(
     *,
     type_prefix: str = "",
 ) -> int:
-    """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _list_query(repository, principals, which), _properties(type_prefix), selection)
+    """Count all that ``relation_page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _list_query(repository, principals, which), _properties(type_prefix), selection)
 
 
 def count_by_maker(cx: Connection, maker_key: str) -> int:
@@ -181,7 +181,7 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
     return sa.select(*_COLUMNS).where(relations.c.repository_id == repository.id, *visible)
 
 
-def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
+def next_relations(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
     """Return at most ``limit`` relations of a repository, each with its counter and its maker's key.
 
     These are the first ones with counters above ``after_seq``. No rights are checked.

@@ -225,10 +225,10 @@ def store_results(
     # What is replaced counts no more.
     stored_results.remove(cx, search.id, principals.key)
     _check_quota(cx, principals.key, quota, size=len(text))
-    stored_results.keep(cx, search.id, principals.key, text, now)
+    stored_results.keep_results(cx, search.id, principals.key, text, now)
 
 
-def page(
+def saved_page(
     cx: Connection,
     repository_id: int,
     kind: Kind,
@@ -252,11 +252,11 @@ def page(
     return [ListedSearch(_summary(row), place) for row, place in rows]
 
 
-def count(
+def count_saved(
     cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
-    """Count what all pages of ``page`` list together. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
+    """Count what all pages of ``saved_page`` list together. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
 
 
 def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[SavedSearch]:
@@ -290,7 +290,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     return cx.execute(saved_searches.update().where(of_owner).values(columns)).rowcount
 
 
-def every(cx: Connection, repository_id: int, after_id: str, limit: int) -> list[tuple[Kind, SavedSearch]]:
+def next_saved(cx: Connection, repository_id: int, after_id: str, limit: int) -> list[tuple[Kind, SavedSearch]]:
     """Return at most ``limit`` searches and templates with ids after ``after_id``, in order, whoever may see them."""
     query = sa.select(saved_searches).where(saved_searches.c.repository_id == repository_id)
     rows = cx.execute(query.where(saved_searches.c.id > after_id).order_by(saved_searches.c.id).limit(limit))

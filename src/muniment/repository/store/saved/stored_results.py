@@ -31,7 +31,7 @@ def write(object_ids: Sequence[str]) -> str:
     return msgspec.json.encode(object_ids).decode()
 
 
-def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
+def keep_results(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
     """Store a caller's results of a search in place of the former ones. ``caller`` is the caller's key."""
     remove(cx, search_id, caller)
     columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}

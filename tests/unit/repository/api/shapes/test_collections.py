@@ -56,5 +56,5 @@ def test_a_page_without_room_is_refused_before_the_rest_is_read(
     monkeypatch.setattr(collections, "PORTION", 2)
     page = collections.read_page({"inline": "true"}, OPTIONS)
     with repository_db.read() as cx, pytest.raises(Malformed, match="more than 65536 bytes"):
-        collections.page(cx, BINDING, page, fetch, entries, lambda: len(MEMBERS), in_portions=True)
+        collections.list_page(cx, BINDING, page, fetch, entries, lambda: len(MEMBERS), in_portions=True)
     assert read == [0, 1, 2, 3]

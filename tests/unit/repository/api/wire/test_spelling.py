@@ -136,7 +136,7 @@ def test_hal_has_links_by_relation_and_entries_in_embedded() -> None:
         ],
         "entries": [{"id": "1", "links": [{"rel": "edit", "href": "https://x/1"}], "content": {"links": []}}],
     }
-    assert json.loads(spelling.answer(spelling.HAL, "list", document, NEUTRAL)) == {
+    assert json.loads(spelling.document_answer(spelling.HAL, "list", document, NEUTRAL)) == {
         "id": "a list",
         "properties": {"links": ["none of these"]},
         "_links": {

@@ -13,7 +13,7 @@ from muniment.repository.store import repositories
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.permissions import acls
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.name_keys import Identify
 from tests.clock import NOON
 from tests.shelf import Shelf
 

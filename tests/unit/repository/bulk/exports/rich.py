@@ -8,7 +8,7 @@ from muniment.repository.store.objects.decisions.checkins import CheckIn
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types import type_editing
 from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.relations import comments, relation_types, relations
 from muniment.repository.store.relations.relation_types import RelationType
@@ -25,8 +25,8 @@ def fill(shelf: Shelf, *, namesakes: bool = True) -> dict[str, StoredObject]:
     """Put something of everything into a repository, and return some of it by name."""
     if namesakes:
         with shelf.database.begin() as cx:
-            bearers.bind(cx, {"jon@demo": "identity of the first"}, shelf.now)
-            key = bearers.bind(cx, {"jon@demo": "identity of the second"}, shelf.now + 1)["jon@demo"]
+            name_keys.bind(cx, {"jon@demo": "identity of the first"}, shelf.now)
+            key = name_keys.bind(cx, {"jon@demo": "identity of the second"}, shelf.now + 1)["jon@demo"]
         jon = Principals("jon@demo", keys={"jon@demo": key})
     else:
         jon = JON

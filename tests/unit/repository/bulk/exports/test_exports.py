@@ -68,7 +68,7 @@ def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> No
     with place.database.read() as cx:
         stored = inventory.rows(cx, place.repository.id, [made["letter"].id])[made["letter"].id]
         assert counted_uses(cx) == counted_rows(cx)
-        recorded = {key: amount for key, amount in usage.every(cx).items() if amount != usage.NOTHING}
+        recorded = {key: amount for key, amount in usage.usage_by_owner(cx).items() if amount != usage.NOTHING}
         assert recorded == inventory.amounts_by_owner(cx)
     assert stored.content is not None
     assert b"".join(place.store.read(stored.content)) == b"the charter was sealed"
@@ -466,7 +466,7 @@ def test_a_line_that_cannot_be_kept_is_named(damaged: Path, place: Place, damage
         place.bring_in(damaged)
     if place.guard:
         with place.database.read() as cx:
-            assert not inventory.every(cx, place.repository.id, 0, 1), "nothing was begun"
+            assert not inventory.next_objects(cx, place.repository.id, 0, 1), "nothing was begun"
 
 
 @pytest.mark.only("sqlite", "files, not databases")
@@ -542,7 +542,7 @@ def test_an_altered_content_is_named_and_nothing_of_it_is_kept(damaged: Path, pl
         place.go_on(damaged)
     assert place.guard == "", "the import is not finished"
     with place.database.read() as cx:
-        assert not inventory.every(cx, place.repository.id, 0, 1)
+        assert not inventory.next_objects(cx, place.repository.id, 0, 1)
     kept = [path for path in (tmp_path / "place" / "content").rglob("*") if path.is_file()]
     assert [path.name for path in kept if path.name != "removals.lock"] == []
     content.write_bytes(b"the charter was sealed")

@@ -8,7 +8,7 @@ from muniment.ground.clock import SECOND
 from muniment.repository.bulk.importing import record
 from muniment.repository.bulk.importing.record import ImportRecord
 from muniment.repository.refusals import InUse
-from muniment.repository.store.leases import Tenure
+from muniment.repository.store.leases import HeldLease
 from tests.clock import Clock
 from tests.shelf import Shelf
 
@@ -17,9 +17,9 @@ def test_records_are_kept_and_replaced_by_path(shelf: Shelf) -> None:
     first = {"": ImportRecord("0c" + "0" * 14), "a": ImportRecord("09" + "1" * 14, 3, 5, "d1")}
     fresh = ImportRecord("09" + "1" * 14, 4, 6, "d2")
     with shelf.database.begin() as cx:
-        record.keep(cx, shelf.repository.id, "/papers", first)
-        record.keep(cx, shelf.repository.id, "/papers", {"a": fresh})
-        record.keep(cx, shelf.repository.id, "/papers", {})
+        record.keep_records(cx, shelf.repository.id, "/papers", first)
+        record.keep_records(cx, shelf.repository.id, "/papers", {"a": fresh})
+        record.keep_records(cx, shelf.repository.id, "/papers", {})
     with shelf.database.read() as cx:
         kept = record.find(cx, shelf.repository.id, "/papers")
         assert record.find(cx, shelf.repository.id, "/other") == {}
@@ -29,7 +29,7 @@ def test_records_are_kept_and_replaced_by_path(shelf: Shelf) -> None:
 def test_an_import_that_rested_too_long_loses_its_folder_to_another_machine(shelf: Shelf, tmp_path: Path) -> None:
     clock = Clock()
 
-    def hold(place: str) -> Tenure:
+    def hold(place: str) -> HeldLease:
         with record.hold(shelf.database, tmp_path / place, shelf.repository.id, "/papers", clock) as held:
             held.keep()
             return held

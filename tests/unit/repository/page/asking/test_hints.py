@@ -16,7 +16,7 @@ def hints_of(question: str, *, left_out: int = 0) -> list[Hint]:
     """List the hints for a question in which no field can be read but types."""
     translation = typed.translate(question, lambda field: field.name == "type")
     page = HitPage((), 1, 20, 0, has_more=False, position=Position(0, 1), relaxed=True, left_out=left_out)
-    return hints.of(Understood(translation, [], [], {}), question, page)
+    return hints.hints_of(Understood(translation, [], [], {}), question, page)
 
 
 @pytest.mark.parametrize(

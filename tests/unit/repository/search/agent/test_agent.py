@@ -446,7 +446,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     own = folder / str(shelf.repository.id)
     left, holder = store.put([b"left by a crash"]), Holder(shelf.repository.id, MARTA.id)
     with shelf.database.begin() as cx:
-        kept_searches.keep(cx, holder, b"{}", RepositoryOptions(link_seconds=60), shelf.now)
+        kept_searches.keep_search(cx, holder, b"{}", RepositoryOptions(link_seconds=60), shelf.now)
     agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
     agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
     later = int((time.time() + 2 * 86_400) * SECOND)

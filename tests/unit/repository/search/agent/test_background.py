@@ -166,7 +166,7 @@ def test_a_wanted_check_goes_on_after_a_failure(shelf: Shelf, tmp_path: Path, mo
     began = clock.advance(1)
     assert checks.advance(began)
     with monkeypatch.context() as patch:
-        patch.setattr(indexing, "page", failing)
+        patch.setattr(indexing, "document_batch", failing)
         assert not checks.advance(clock.advance(1))
     while checks.advance(clock.advance(1)):
         pass
@@ -228,7 +228,7 @@ def test_a_failure_ends_a_check_and_not_the_agent(
     def failing(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(indexing, "page", failing)
+    monkeypatch.setattr(indexing, "document_batch", failing)
     checks = BackgroundChecks(shelf.database, engine, 1e-9)
     for _ in range(3):
         assert not checks.advance(clock())
@@ -238,7 +238,7 @@ def test_a_failure_ends_a_check_and_not_the_agent(
 def test_a_report_of_another_form_is_not_read(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = KeptReport(Report(NOON, differences=(Difference("0" * 16, "stale", ("acl",)),)), Course(Report(NOON + 1)))
     with shelf.database.begin() as cx:
-        reports.keep(cx, shelf.repository.id, "agent", whole)
+        reports.keep_report(cx, shelf.repository.id, "agent", whole)
         assert reports.of_repository(cx, shelf.repository.id) == {"agent": whole}
         assert reports.of_follower(cx, "agent") == {shelf.repository.id: whole}
     monkeypatch.setattr(reports, "FORMAT", reports.FORMAT + 1)

@@ -332,7 +332,7 @@ def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.Mon
         shelf.add(f"pump {number}", "valve")
     shelf.catch_up()
     opened, most = [], []
-    rows = indexing.page
+    rows = indexing.document_batch
 
     def counted(cx: sa.Connection, *more: object) -> object:
         batch, to = rows(cx, *more)  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.Mon
         most.append(len(batch.done_ids))
         return batch, to
 
-    monkeypatch.setattr(indexing, "page", counted)
+    monkeypatch.setattr(indexing, "document_batch", counted)
     shelf.report()
     assert len(opened) == 4
     assert max(most) == 4

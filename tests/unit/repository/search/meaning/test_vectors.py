@@ -7,7 +7,7 @@ from muniment.ground.clock import Instant
 from muniment.repository.search.meaning import embeddings
 from muniment.repository.search.meaning.embeddings import DIMENSIONS, NewEmbedding
 from muniment.repository.search.meaning.encoder import as_bytes
-from muniment.repository.search.meaning.vectors import VectorMemory
+from muniment.repository.search.meaning.vectors import VectorCache
 from tests.counting import cost
 from tests.shelf import Shelf
 
@@ -19,7 +19,9 @@ def embedded(shelf: Shelf, passages: int) -> tuple[int, np.ndarray]:
     found = RANDOM.normal(size=(passages, DIMENSIONS)).astype(np.float32)
     made = shelf.create({"object_name": "one"})
     with shelf.database.begin() as cx:
-        assert embeddings.keep(cx, shelf.repository.id, [NewEmbedding(made.id, b"d" * 16, as_bytes(found))], shelf.now)
+        assert embeddings.keep_embeddings(
+            cx, shelf.repository.id, [NewEmbedding(made.id, b"d" * 16, as_bytes(found))], shelf.now
+        )
         return embeddings.of_objects(cx, [made.id])[made.id].id, found
 
 
@@ -28,7 +30,7 @@ def test_each_object_counts_by_its_nearest_passage(shelf: Shelf) -> None:
     question = RANDOM.normal(size=DIMENSIONS).astype(np.float32)
     question /= np.linalg.norm(question)
     with shelf.database.read() as cx:
-        vectors = VectorMemory(1000).take(cx, sorted(rows))
+        vectors = VectorCache(1000).take(cx, sorted(rows))
     assert vectors is not None
     assert vectors.ids.tolist() == sorted(rows)
     cosines, nearest = vectors.compare(question)
@@ -41,7 +43,7 @@ def test_each_object_counts_by_its_nearest_passage(shelf: Shelf) -> None:
 
 def test_a_part_of_what_is_remembered_is_taken_without_the_rest(shelf: Shelf) -> None:
     rows = sorted(dict(embedded(shelf, 2) for _ in range(6)))
-    memory = VectorMemory(1000)
+    memory = VectorCache(1000)
     with shelf.database.read() as cx:
         for wanted in (rows[3:5], rows[:2], rows, [rows[0], rows[5]], [*rows, rows[-1] + 7]):
             vectors = memory.take(cx, wanted)
@@ -51,7 +53,7 @@ def test_a_part_of_what_is_remembered_is_taken_without_the_rest(shelf: Shelf) ->
 
 def test_more_vectors_than_there_is_room_for_are_none(shelf: Shelf) -> None:
     rows = sorted(dict(embedded(shelf, 2) for _ in range(4)))
-    memory = VectorMemory(5)
+    memory = VectorCache(5)
     with shelf.database.read() as cx:
         assert memory.take(cx, rows) is None
         for wanted in (rows[:2], rows[2:], rows[1:3]):
@@ -64,16 +66,16 @@ def test_the_embedding_of_an_object_goes_with_it(shelf: Shelf, now: Instant) -> 
     made = shelf.create({"object_name": "one"})
     new = NewEmbedding(made.id, b"d" * 16, b"\1" * DIMENSIONS)
     with shelf.database.begin() as cx:
-        assert embeddings.keep(cx, shelf.repository.id, [new], now) == 1
+        assert embeddings.keep_embeddings(cx, shelf.repository.id, [new], now) == 1
     shelf.delete(made.id)
     with shelf.database.begin() as cx:
         assert not embeddings.are_there(cx)
-        assert embeddings.keep(cx, shelf.repository.id, [new], now) == 0
+        assert embeddings.keep_embeddings(cx, shelf.repository.id, [new], now) == 0
 
 
 def test_objects_that_are_gone_stand_for_no_other_and_room_is_made_for_all_that_are_wanted(shelf: Shelf) -> None:
     rows = sorted(embedded(shelf, passages=1)[0] for _ in range(6))
-    memory = VectorMemory(4)
+    memory = VectorCache(4)
     with shelf.database.read() as cx:
         gone = memory.take(cx, [rows[0] - 1, rows[0], rows[2]])
         assert gone is not None
@@ -85,7 +87,7 @@ def test_objects_that_are_gone_stand_for_no_other_and_room_is_made_for_all_that_
 
 def test_what_has_no_room_is_not_read_and_nothing_is_forgotten_for_it(shelf: Shelf) -> None:
     rows = sorted(dict(embedded(shelf, 2) for _ in range(6)))
-    memory = VectorMemory(5)
+    memory = VectorCache(5)
     with shelf.database.read() as cx:
         assert memory.take(cx, rows) is None, "nothing was remembered before"
         with cost(shelf.database) as counted:

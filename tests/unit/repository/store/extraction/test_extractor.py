@@ -79,7 +79,7 @@ def states(database: Database, ids: list[str]) -> list[str]:
 
 
 def drain(database: Database, store: Folder, now: Instant) -> int:
-    return draining.drain(database, store, OPTIONS, found_properties.keep, lambda: now + 100)
+    return draining.drain(database, store, OPTIONS, found_properties.keep_found_properties, lambda: now + 100)
 
 
 def test_every_file_is_read_and_its_text_or_reason_kept(
@@ -131,7 +131,7 @@ def test_every_end_of_a_reading_is_noted(
     ids = keep(repository_db, store, repository_id, files, now)
     with repository_db.begin() as cx:
         cx.execute(queue.texts.update().where(queue.texts.c.object_id == ids[-1]).values(losses=queue.LOSSES))
-    assert draining.drain(repository_db, store, OPTIONS, found_properties.keep, lambda: now + 100) == 3
+    assert draining.drain(repository_db, store, OPTIONS, found_properties.keep_found_properties, lambda: now + 100) == 3
     assert states(repository_db, ids) == ["unsupported", "no-text", "failed", "failed"]
     with repository_db.read() as cx:
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
@@ -206,7 +206,9 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     ids = keep(repository_db, store, repository_id, files, now - 100)
     stop = threading.Event()
     slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
-    running = threading.Thread(target=extractor.run, args=(repository_db, store, slow, stop, found_properties.keep))
+    running = threading.Thread(
+        target=extractor.run, args=(repository_db, store, slow, stop, found_properties.keep_found_properties)
+    )
     running.start()
     try:
         until(lambda: states(repository_db, ids[:8]) == ["done"] * 8)
@@ -238,7 +240,9 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     monkeypatch.setattr(extractor, "_next_job", sometimes)
     monkeypatch.setattr(extractor, "_TROUBLE_SECONDS", 0.1)
     stop = threading.Event()
-    running = threading.Thread(target=extractor.run, args=(repository_db, store, OPTIONS, stop, found_properties.keep))
+    running = threading.Thread(
+        target=extractor.run, args=(repository_db, store, OPTIONS, stop, found_properties.keep_found_properties)
+    )
     running.start()
     try:
         until(lambda: states(repository_db, ids) == ["done"])
@@ -323,7 +327,7 @@ def test_a_file_belongs_to_its_extractor_while_the_store_copies_it(
             with super().local(key) as file:
                 yield file
 
-    assert draining.drain(repository_db, Slow(store.folder), OPTIONS, found_properties.keep) == 1
+    assert draining.drain(repository_db, Slow(store.folder), OPTIONS, found_properties.keep_found_properties) == 1
     assert states(repository_db, ids) == ["done"]
 
 

@@ -24,7 +24,7 @@ def taken(shelf: Shelf) -> Job:
 
 def keep(shelf: Shelf, job: Job, found: Mapping[str, Sequence[str]]) -> None:
     with shelf.database.begin() as cx:
-        found_properties.keep(cx, job, found, shelf.now + 1)
+        found_properties.keep_found_properties(cx, job, found, shelf.now + 1)
 
 
 def test_an_object_gets_what_it_lacks_and_is_found_by_it(shelf: Shelf) -> None:

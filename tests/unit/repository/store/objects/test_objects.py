@@ -81,7 +81,7 @@ def test_objects_with_ids_of_the_former_spelling_go_on_and_no_new_one_gets_such_
     assert not any(each.startswith("00", 2) for each in new), "the former ids of up to 65,535 repositories begin so"
     assert shelf.read(former[0].upper())[0].id == shelf.change(former[0], {"title": "t"}).id == former[0]
     with shelf.database.read() as cx:
-        assert [stored.id for stored in inventory.every(cx, shelf.repository.id, 0, 100)] == former + new
+        assert [stored.id for stored in inventory.next_objects(cx, shelf.repository.id, 0, 100)] == former + new
 
 
 def test_a_number_is_never_given_twice(shelf: Shelf) -> None:
@@ -399,8 +399,8 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
     def listed(principals: Principals, type_name: str = "document", offset: int = 0, limit: int = 10) -> list[str]:
         with shelf.database.read() as cx:
             folder = Folder(shelf.view(principals), cabinet.id, type_name)
-            found = lists.page(cx, folder, Stretch(None, offset, limit))
-            counted = lists.count(cx, folder)
+            found = lists.object_page(cx, folder, Stretch(None, offset, limit))
+            counted = lists.count_objects(cx, folder)
         assert offset or counted == len(found)
         return [one.stored.name for one in found]
 
@@ -411,7 +411,7 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
     assert listed(MARTA, "folder") == [folder.name]
     assert listed(MARTA, "sysobject") == ["a", "b", "c", "d", "e"]
     with shelf.database.read() as cx:
-        top = lists.page(cx, Folder(shelf.view(JON), None, "cabinet"), Stretch(None, 0, 10))
+        top = lists.object_page(cx, Folder(shelf.view(JON), None, "cabinet"), Stretch(None, 0, 10))
     assert [one.stored.id for one in top] == [cabinet.id]
 
 
@@ -420,7 +420,7 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
     found: list[str] = []
     after = 0
     with shelf.database.read() as cx:
-        while batch := inventory.every(cx, shelf.repository.id, after, 2):
+        while batch := inventory.next_objects(cx, shelf.repository.id, after, 2):
             found += [stored.id for stored in batch]
             after = batch[-1].seq
         assert inventory.rows(cx, shelf.repository.id, [*made, "0900000000000000"]).keys() == set(made)

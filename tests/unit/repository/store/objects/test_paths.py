@@ -35,8 +35,8 @@ def test_a_path_is_found_in_either_composition(shelf: Shelf, written: Callable[[
     with shelf.database.read() as cx:
         for asked in (composed, decomposed):
             path = "".join(f"/{asked(name)}" for name in NAMES)
-            assert [each.stored.id for each in paths.page(cx, view, path, Stretch(None, 0, 9))] == [made.id]
-            assert paths.count(cx, view, path, EVERYTHING) == 1
+            assert [each.stored.id for each in paths.path_page(cx, view, path, Stretch(None, 0, 9))] == [made.id]
+            assert paths.count_path(cx, view, path, EVERYTHING) == 1
             above = Location(path.rpartition("/")[0], "", False, "")
             assert locations.folder_ids(cx, view, above) == {folder.id}
 

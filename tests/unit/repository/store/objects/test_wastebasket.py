@@ -38,7 +38,7 @@ def test_deletions_go_whole_and_the_oldest_first(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         assert wastebasket.find(cx, shelf.repository, MARTA, folders[2].id, shelf.now).root == folders[2].id
         restoring.restore(cx, shelf.view(MARTA), folders[2].id, "", shelf.now)
-        assert usage.of(cx, MARTA.key).objects == 4, "the cabinet, and a folder with its two"
+        assert usage.usage_of(cx, MARTA.key).objects == 4, "the cabinet, and a folder with its two"
         objects.read(cx, shelf.repository, folders[2].id, MARTA)
 
 

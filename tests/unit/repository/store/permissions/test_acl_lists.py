@@ -30,13 +30,13 @@ def test_a_page_costs_two_statements_and_its_rows_however_much_there_is(shelf: S
             acls.add(cx, shelf.repository.id, f"{number:03} many", ADMIN, some | {"world": Permission.READ}, shelf.now)
     for caller, size in ((JON, 1), (JON, 50), (ADMIN, 50)):
         with cost(shelf.database) as spent, shelf.database.read() as cx:
-            page = acl_lists.page(cx, shelf.repository.id, caller, Stretch(None, 0, size + 1))
+            page = acl_lists.acl_page(cx, shelf.repository.id, caller, Stretch(None, 0, size + 1))
         assert len(page) == size + 1
         assert len(spent.statements) <= 2
         assert spent.rows <= 2 * (size + 1)
     with cost(shelf.database) as spent, shelf.database.read() as cx:
-        deep = acl_lists.page(cx, shelf.repository.id, JON, Stretch(page[-1].place, 0, 11))
-        assert acl_lists.count(cx, shelf.repository.id, JON) == 202
+        deep = acl_lists.acl_page(cx, shelf.repository.id, JON, Stretch(page[-1].place, 0, 11))
+        assert acl_lists.count_acls(cx, shelf.repository.id, JON) == 202
     assert [one.acl.name for one in deep[:2]] == ["051 many", "052 many"]
     assert (len(spent.statements), spent.rows) == (4, 11 + 11 + 1)
 
@@ -48,7 +48,7 @@ def test_a_list_does_not_tell_of_hidden_entries(shelf: Shelf) -> None:
         with shelf.database.read() as cx:
             found = {
                 one.acl.name: one.acl.entries
-                for one in acl_lists.page(cx, shelf.repository.id, caller, Stretch(None, 0, 10))
+                for one in acl_lists.acl_page(cx, shelf.repository.id, caller, Stretch(None, 0, 10))
             }
             of = {name: acls.find(cx, shelf.repository.id, name, caller) for name in told}
             assert told == {name: len(acls.shown_entries(cx, acl, caller)) for name, acl in of.items()}
@@ -60,10 +60,10 @@ def test_pages_by_cursor_are_the_pages_by_number(shelf: Shelf) -> None:
         shelf.acl(f"n {number % 4}", {"world": Permission.READ}, Principals(f"u{number}@demo"))
     with shelf.database.read() as cx:
         by_number = [
-            acl_lists.page(cx, shelf.repository.id, JON, Stretch(None, offset, 5)) for offset in range(0, 26, 5)
+            acl_lists.acl_page(cx, shelf.repository.id, JON, Stretch(None, offset, 5)) for offset in range(0, 26, 5)
         ]
         by_cursor, after = [by_number[0]], by_number[0][-1].place
-        while page := acl_lists.page(cx, shelf.repository.id, JON, Stretch(after, 0, 5)):
+        while page := acl_lists.acl_page(cx, shelf.repository.id, JON, Stretch(after, 0, 5)):
             by_cursor.append(page)
             after = page[-1].place
     assert by_cursor == [page for page in by_number if page]
@@ -174,7 +174,7 @@ def test_a_quota_is_exact_when_many_write_at_one_time(fresh: Fresh, now: Instant
         done = sum(threads.map(write, range(8)))
     assert done == 5
     with database.read() as cx:
-        assert acl_lists.count(cx, repository.id, ADMIN) == 2 + 8 + (5 if what == "acls" else 0)
-        kept = acl_entries.of(cx, [acl.id for acl in held])
+        assert acl_lists.count_acls(cx, repository.id, ADMIN) == 2 + 8 + (5 if what == "acls" else 0)
+        kept = acl_entries.entries_of(cx, [acl.id for acl in held])
         assert sum(map(len, kept.values())) == (0 if what == "acls" else 5)
     database.close()

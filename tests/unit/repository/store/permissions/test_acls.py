@@ -98,7 +98,7 @@ def test_permission_agrees_with_the_rule_read_aloud(
 ) -> None:
     with shelf.database.begin() as cx:
         acl = acls.add(
-            cx, shelf.repository.id, f"acl {acl_lists.count(cx, shelf.repository.id, ADMIN)}", ADMIN, entries, 0
+            cx, shelf.repository.id, f"acl {acl_lists.count_acls(cx, shelf.repository.id, ADMIN)}", ADMIN, entries, 0
         )
         found = acl_entries.permission(cx, acl.id, owner, caller)
     levels = [Permission.NONE]
@@ -115,7 +115,7 @@ def test_permission_agrees_with_the_rule_read_aloud(
 def test_a_repository_has_private_and_public_once(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         acls.initialise(cx, shelf.repository.id, shelf.now)
-        assert [one.acl.name for one in acl_lists.page(cx, shelf.repository.id, JON, Stretch(None, 0, 10))] == [
+        assert [one.acl.name for one in acl_lists.acl_page(cx, shelf.repository.id, JON, Stretch(None, 0, 10))] == [
             "private",
             "public",
         ]

@@ -89,8 +89,8 @@ def read_results(shelf: Shelf, search_id: str, who: Principals = MARTA) -> str:
 
 def names(shelf: Shelf, who: Principals, kind: Kind = "search") -> list[str]:
     with shelf.database.read() as cx:
-        listed = saved_searches.page(cx, shelf.repository.id, kind, who, Stretch(None, 0, 100))
-        assert len(listed) == saved_searches.count(cx, shelf.repository.id, kind, who)
+        listed = saved_searches.saved_page(cx, shelf.repository.id, kind, who, Stretch(None, 0, 100))
+        assert len(listed) == saved_searches.count_saved(cx, shelf.repository.id, kind, who)
         return [one.search.name for one in listed]
 
 
@@ -132,10 +132,10 @@ def test_pages_joined_are_the_whole(shelf: Shelf) -> None:
     for number in range(7):
         save(shelf, (MARTA, BORIS)[number % 2], f"s{number}", public=True, later=number // 3)
     with shelf.database.read() as cx:
-        whole = saved_searches.page(cx, shelf.repository.id, "search", MARTA, Stretch(None, 0, 100))
+        whole = saved_searches.saved_page(cx, shelf.repository.id, "search", MARTA, Stretch(None, 0, 100))
         place, paged = None, []
         while True:
-            part = saved_searches.page(cx, shelf.repository.id, "search", MARTA, Stretch(place, 0, 2))
+            part = saved_searches.saved_page(cx, shelf.repository.id, "search", MARTA, Stretch(place, 0, 2))
             if not part:
                 break
             paged += part

@@ -102,7 +102,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
             outcomes = await execution.run(request.scope[witness.WITNESS])
     document = _document(batch, outcomes)
     headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
-    return Response(spelling.answer(media_type, "batch", document, names), headers=headers)
+    return Response(spelling.document_answer(media_type, "batch", document, names), headers=headers)
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:

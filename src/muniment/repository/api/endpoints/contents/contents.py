@@ -121,7 +121,7 @@ def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage
     """
     object_id, names = feed.own.split("/")[-2], feed.names
     stored = objects.readable(cx, feed.repository, object_id, principals)
-    by_name = {_order(content): content for content in contents.every(cx, stored)}
+    by_name = {_order(content): content for content in contents.all_contents(cx, stored)}
     members = {name: representations.content_properties(stored, content, names) for name, content in by_name.items()}
     return feed.fixed(
         cx,

@@ -141,9 +141,9 @@ def _list(
         cx,
         principals,
         f"comments {replies_to or object_id}",
-        lambda stretch: comments.page(cx, object_id, replies_to, stretch, selection),
+        lambda stretch: comments.comment_page(cx, object_id, replies_to, stretch, selection),
         lambda members: [_entry(feed, each.comment, principals) for each in members],
-        lambda: comments.count(cx, object_id, replies_to, selection),
+        lambda: comments.count_comments(cx, object_id, replies_to, selection),
     )
 
 

@@ -162,9 +162,9 @@ def _children(cx: Connection, principals: Principals, folder_id: str, feed: Feed
         cx,
         principals,
         f"child links {folder_id}",
-        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        lambda stretch: lists.object_page(cx, folder, stretch, selection, type_prefix=prefix),
         lambda members: [_entry(feed, "child", each.stored, folder_id) for each in members],
-        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+        lambda: lists.count_objects(cx, folder, selection, type_prefix=prefix),
     )
 
 

@@ -177,5 +177,5 @@ def _create(
     if new.content is not None and view.catalogue.is_a(new.type, "folder"):
         raise WrongValue("A folder holds objects, not content.")
     stored = creation.create_all(cx, view, [new], now, quota)[0]
-    named = contents.every(cx, stored) if new.further else ([first] if (first := contents.main(stored)) else [])
+    named = contents.all_contents(cx, stored) if new.further else ([first] if (first := contents.main(stored)) else [])
     return _NewObject(complete(cx, stored, view), [each.content for each in named])

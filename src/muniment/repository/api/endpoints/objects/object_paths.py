@@ -33,7 +33,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
     def only_one(cx: Connection, principals: Principals) -> ObjectBody | None:
         view = RepositoryView.read(cx, caller.repository, principals)
-        first = paths.page(cx, view, path, Stretch(None, 0, 2), part.selection, type_prefix=names.type_prefix)
+        first = paths.path_page(cx, view, path, Stretch(None, 0, 2), part.selection, type_prefix=names.type_prefix)
         if not first:
             raise UnknownObject(f"There is no object {path[:200]!r}.")
         return complete(cx, first[0].stored, view) if len(first) == 1 else None
@@ -43,7 +43,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
         media_type = context.thing_type(request)
         return representations.object_answer(request, caller, media_type, whole, view=part.view, links=part.links)
     feed = collections.feed_request(request, context, caller, "object-by-path", "Objects of one path")
-    return await collections.answer(feed, lambda cx, principals, feed: _page(cx, principals, path, feed))
+    return await collections.answer_with_list(feed, lambda cx, principals, feed: _page(cx, principals, path, feed))
 
 
 def _page(cx: Connection, principals: Principals, path: str, feed: FeedRequest) -> ListPage:
@@ -53,7 +53,7 @@ def _page(cx: Connection, principals: Principals, path: str, feed: FeedRequest) 
         cx,
         principals,
         f"path {path}",
-        lambda stretch: paths.page(cx, view, path, stretch, selection, type_prefix=prefix),
+        lambda stretch: paths.path_page(cx, view, path, stretch, selection, type_prefix=prefix),
         lambda members: feed.with_objects(cx, view, members, collections.object_entry),
-        lambda: paths.count(cx, view, path, selection, type_prefix=prefix),
+        lambda: paths.count_path(cx, view, path, selection, type_prefix=prefix),
     )

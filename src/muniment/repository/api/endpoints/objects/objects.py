@@ -162,7 +162,7 @@ async def list_objects(request: Request, context: RepositoryContext, name: str) 
     title = f"{title} under folder {folder_id}" if filed else title
     feed = collections.feed_request(request, context, caller, path, title)
     every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name)
-    return await collections.answer(
+    return await collections.answer_with_list(
         feed, lambda cx, principals, feed: _list(cx, principals, folder_id, root, feed, every=every)
     )
 
@@ -194,9 +194,9 @@ def _list(
         cx,
         principals,
         f"{folder_id or ''} {type_name}{' every' if every else ''}",
-        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        lambda stretch: lists.object_page(cx, folder, stretch, selection, type_prefix=prefix),
         lambda members: feed.with_objects(cx, view, members, collections.object_entry),
-        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+        lambda: lists.count_objects(cx, folder, selection, type_prefix=prefix),
         in_portions=True,
     )
 

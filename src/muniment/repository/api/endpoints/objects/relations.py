@@ -54,7 +54,7 @@ async def list_relations(request: Request, context: RepositoryContext) -> Respon
         spelling.read_relation_type(name, names) if name else None,
     )
     feed = collections.feed_request(request, context, caller, "relations", "Relations")
-    return await collections.answer(feed, lambda cx, principals, feed: _list(cx, principals, which, feed))
+    return await collections.answer_with_list(feed, lambda cx, principals, feed: _list(cx, principals, which, feed))
 
 
 @events.tells()
@@ -151,9 +151,11 @@ def _list(cx: Connection, principals: Principals, which: RelationFilter, feed: F
         cx,
         principals,
         f"relations {which.object_id} {which.role} {which.name}",
-        lambda stretch: relations.page(cx, repository, principals, which, stretch, selection, type_prefix=prefix),
+        lambda stretch: relations.relation_page(
+            cx, repository, principals, which, stretch, selection, type_prefix=prefix
+        ),
         lambda members: [_entry(feed, relation) for relation, _ in members],
-        lambda: relations.count(cx, repository, principals, which, selection, type_prefix=prefix),
+        lambda: relations.count_relations(cx, repository, principals, which, selection, type_prefix=prefix),
     )
 
 
@@ -215,7 +217,10 @@ def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
 
 def _list_types(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
     repository, names = feed.repository, feed.names
-    by_name = {spelling.write_relation_type(kind.name, names): kind for kind in relation_types.every(cx, repository.id)}
+    by_name = {
+        spelling.write_relation_type(kind.name, names): kind
+        for kind in relation_types.all_relation_types(cx, repository.id)
+    }
     members = {name: {"description": kind.description} for name, kind in by_name.items()}
 
     def entry(name: str) -> FeedEntry:

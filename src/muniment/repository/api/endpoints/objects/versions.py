@@ -182,13 +182,13 @@ async def _list(
             cx,
             principals,
             list_name,
-            lambda stretch: version_lists.page(cx, members, stretch, selection, type_prefix=prefix),
+            lambda stretch: version_lists.version_page(cx, members, stretch, selection, type_prefix=prefix),
             lambda members: feed.with_objects(cx, view, members, collections.object_entry),
-            lambda: version_lists.count(cx, members, selection, type_prefix=prefix),
+            lambda: version_lists.count_versions(cx, members, selection, type_prefix=prefix),
             in_portions=True,
         )
 
-    return await collections.answer(feed, question)
+    return await collections.answer_with_list(feed, question)
 
 
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
@@ -278,5 +278,5 @@ def _check_in(
 ) -> _NewVersion:
     view = objects.writing_view(context, cx, repository, principals)
     stored = checkins.check_in(cx, view, object_id, plan, context.clock(), quota)
-    named = [each.content for each in contents.every(cx, stored)]
+    named = [each.content for each in contents.all_contents(cx, stored)]
     return _NewVersion(objects.complete(cx, stored, view), named)

@@ -84,9 +84,9 @@ def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage
         cx,
         principals,
         "wastebasket",
-        lambda stretch: discards.page(cx, repository, principals, now, stretch, selection),
+        lambda stretch: discards.deleted_page(cx, repository, principals, now, stretch, selection),
         lambda members: [_entry(feed, each.discard) for each in members],
-        lambda: discards.count(cx, repository, principals, now, selection),
+        lambda: discards.count_deleted(cx, repository, principals, now, selection),
     )
 
 

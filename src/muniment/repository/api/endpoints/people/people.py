@@ -22,7 +22,7 @@ from muniment.repository.search.answering.atom import FeedEntry, Link
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.people import Kind, People, Person
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
@@ -35,7 +35,7 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
     group_id = request.path_params.get("person")
     path = f"groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{kind}s"
     feed = collections.feed_request(request, context, caller, path, f"{kind.capitalize()}s")
-    return await collections.answer(
+    return await collections.answer_with_list(
         feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, kind, group_id)
     )
 
@@ -49,7 +49,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     person = await caller.read_long(
         lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
     )
-    return answer(caller, media_type, person)
+    return answer_with_person(caller, media_type, person)
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
@@ -59,7 +59,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
     person = await caller.read_long(
         lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
     )
-    return answer(caller, media_type, person)
+    return answer_with_person(caller, media_type, person)
 
 
 async def home(request: Request, context: RepositoryContext) -> Response:
@@ -114,7 +114,7 @@ def principals_of(cx: Connection, context: RepositoryContext, repository: Reposi
     """Return the principals of a user, with their groups, as of now. Raises UnknownPerson, NotOfferedYet."""
     described = of_directory(context).describe(repository.resource_id, user_id)
     principals = context.callers.principals(described)
-    return principals.with_keys(bearers.keys(cx, principals.names))
+    return principals.with_keys(name_keys.keys(cx, principals.names))
 
 
 def _people_page(
@@ -147,7 +147,7 @@ def _people_page(
     )
 
 
-def answer(caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
+def answer_with_person(caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
     """With the status 201, the header Location has the address of the user or group."""
     names, here = caller.names, caller.here
     return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))

@@ -60,7 +60,7 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
         raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
     new_person = await caller.administer(lambda who: changes.add(who, kind, person))
     event.on = new_person.id
-    return people.answer(caller, media_type, new_person, 201)
+    return people.answer_with_person(caller, media_type, new_person, 201)
 
 
 @events.tells("user or group")
@@ -72,7 +72,7 @@ async def change(request: Request, context: RepositoryContext, kind: Kind) -> Re
     body = await _read(request, context, kind, person_id.rpartition("@")[2])
     changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
     event.on = changed_person.id
-    return people.answer(caller, media_type, changed_person)
+    return people.answer_with_person(caller, media_type, changed_person)
 
 
 @events.tells("user or group")
@@ -93,7 +93,7 @@ async def add_member(request: Request, context: RepositoryContext, kind: Kind) -
     member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
     membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
     event.on = f"{membership.member.id} in {membership.group.id}"
-    answer = people.answer(caller, media_type, membership.member)
+    answer = people.answer_with_person(caller, media_type, membership.member)
     answer.status_code = 201
     group_address = people.address_of(caller.here, membership.group)
     answer.headers["Location"] = people.membership_address(group_address, membership.member)

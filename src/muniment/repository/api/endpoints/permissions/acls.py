@@ -191,9 +191,9 @@ def _acl_page(cx: Connection, principals: Principals, feed: FeedRequest) -> List
         cx,
         principals,
         "acls",
-        lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
+        lambda stretch: acl_lists.acl_page(cx, repository.id, principals, stretch, selection),
         entries,
-        lambda: acl_lists.count(cx, repository.id, principals, selection),
+        lambda: acl_lists.count_acls(cx, repository.id, principals, selection),
     )
 
 

@@ -27,7 +27,7 @@ from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import assigned_acls
 from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.objects.table import StoredObject
-from muniment.repository.store.permissions import acl_entries, acl_look_up, acls, bearers
+from muniment.repository.store.permissions import acl_entries, acl_look_up, acls, name_keys
 from muniment.repository.store.permissions.principals import WORLD, Permission, Principals
 from muniment.repository.store.repositories import Repository
 
@@ -162,7 +162,7 @@ def _principals(cx: Connection, context: RepositoryContext, repository: Reposito
     except UnknownPerson:
         group = people_endpoint.of_directory(context).find(repository.resource_id, "group", accessor)
         other = Principals(group.id, identities={fold_name(group.id): group.identity})
-        return other.with_keys(bearers.keys(cx, other.names))
+        return other.with_keys(name_keys.keys(cx, other.names))
 
 
 async def _change(

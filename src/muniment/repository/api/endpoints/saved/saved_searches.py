@@ -49,7 +49,7 @@ async def list_all(request: Request, context: RepositoryContext, kind: Kind) -> 
     Without a sort in the request, what the caller owns comes first, then what others own, each with the newest first.
     """
     feed = saved_shapes.feed_request(request, context, await enter(request, context), kind)
-    return await collections.answer(
+    return await collections.answer_with_list(
         feed, lambda cx, principals, feed: saved_shapes.list_page(cx, principals, feed, kind)
     )
 
@@ -64,7 +64,7 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
         raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
     await _check(context, caller, kind, body.change.document)
     new_search = await caller.write(lambda cx, principals: _make(cx, context, repository, principals, kind, body))
-    return saved_shapes.answer(request, context, caller, media_type, new_search, 201)
+    return saved_shapes.answer_with_saved(request, context, caller, media_type, new_search, 201)
 
 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
@@ -76,7 +76,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
         saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
         return saved_shapes.represent(cx, repository_id, principals, kind, [saved_search])[0]
 
-    return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
+    return saved_shapes.answer_with_saved(request, context, caller, media_type, await caller.read(find_and_represent))
 
 
 @events.tells()
@@ -109,7 +109,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
         )
         return saved_shapes.represent(cx, repository_id, principals, "search", [saved_search])[0]
 
-    return saved_shapes.answer(request, context, caller, media_type, await caller.write(decide))
+    return saved_shapes.answer_with_saved(request, context, caller, media_type, await caller.write(decide))
 
 
 async def execute(request: Request, context: RepositoryContext) -> Response:
@@ -252,7 +252,7 @@ async def _answer_results(feed: FeedRequest, search_id: str) -> Response:
         results = stored_results.read(cx, search_id, principals.key)
         view = RepositoryView.read(cx, repository, principals)
         binding = CursorBinding(repository.id, principals.key, f"results {search_id} {results.stored}")
-        return collections.page(
+        return collections.list_page(
             cx,
             binding,
             feed.page,
@@ -261,7 +261,7 @@ async def _answer_results(feed: FeedRequest, search_id: str) -> Response:
             lambda: lists.count_among(cx, view, results.object_ids),
         )
 
-    return await collections.answer(feed, question)
+    return await collections.answer_with_list(feed, question)
 
 
 def _entry(here: str, stored: StoredObject, _names: RepositoryNames) -> FeedEntry:

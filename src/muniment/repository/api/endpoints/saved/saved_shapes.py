@@ -74,7 +74,7 @@ def represent(
     ]
 
 
-def answer(
+def answer_with_saved(
     request: Request,
     context: RepositoryContext,
     caller: Caller,
@@ -130,9 +130,9 @@ def list_page(cx: Connection, principals: Principals, feed: FeedRequest, kind: K
         cx,
         principals,
         PATHS[kind],
-        lambda stretch: saved_searches.page(cx, repository_id, kind, principals, stretch, selection),
+        lambda stretch: saved_searches.saved_page(cx, repository_id, kind, principals, stretch, selection),
         entries,
-        lambda: saved_searches.count(cx, repository_id, kind, principals, selection),
+        lambda: saved_searches.count_saved(cx, repository_id, kind, principals, selection),
     )
 
 
@@ -143,7 +143,7 @@ def thing(
     names, saved_search, is_xml = options.names, of.saved, media_type.endswith("xml")
     document: dict[str, Written] = {} if is_xml else {"name": ROOTS[of.kind]}
     document["properties"] = _properties(of, names, view)
-    text = saved_documents.text(saved_search.document, "xml" if is_xml else "json", QueryLimits.of(options))
+    text = saved_documents.document_text(saved_search.document, "xml" if is_xml else "json", QueryLimits.of(options))
     document[DOCUMENTS[of.kind]] = text
     if of.kind == "template":
         document["external-variables"] = [_variable(variable, is_xml=is_xml) for variable in _variables(of, options)]

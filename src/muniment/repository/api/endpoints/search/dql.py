@@ -46,7 +46,7 @@ class _Question(NamedTuple):
     kind: Kind | None
 
 
-async def answer(request: Request, context: RepositoryContext, otherwise: Answering) -> Response:
+async def show_repository(request: Request, context: RepositoryContext, otherwise: Answering) -> Response:
     """Show a repository, and where its services are; or the rows that a statement in DQL selects.
 
     A request without a statement goes to ``otherwise``.
@@ -61,11 +61,11 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
     feed = collections.feed_request(request, context, caller, "", "Query results")
     if question.kind is not None:
         directory = people.of_directory(context)
-        return await collections.answer(
+        return await collections.answer_with_list(
             feed, lambda cx, principals, feed: _people_rows(cx, principals, question, directory, feed), heavy=True
         )
     if not question.statement.fulltext:
-        return await collections.answer(
+        return await collections.answer_with_list(
             feed, lambda cx, principals, feed: _object_rows(cx, principals, question, None, feed), heavy=True
         )
 

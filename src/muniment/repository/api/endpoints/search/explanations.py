@@ -57,7 +57,7 @@ async def _answer(
             reason_not_indexed=indexing.reason,
         )
         document = document_of(answer, names, here)
-        written = spelling.answer(media_type, "explanation", document, names)
+        written = spelling.document_answer(media_type, "explanation", document, names)
         return written, caller.spell(inquiry.principals, answer.position)
 
     body, position = await caller.search(explain)

@@ -104,9 +104,11 @@ def _facet_page(cx: Connection, principals: Principals, feed: FeedRequest) -> Li
         cx,
         principals,
         "supported-facets",
-        lambda stretch: listed_properties.page(cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix),
+        lambda stretch: listed_properties.property_page(
+            cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix
+        ),
         lambda properties: [entry(each.name, each.kind) for each in properties],
-        lambda: listed_properties.count(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
+        lambda: listed_properties.count_properties(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
     )
 
 

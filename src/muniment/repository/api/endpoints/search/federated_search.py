@@ -242,7 +242,7 @@ async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str
         return link, kept_searches.is_lasting(cx, link, document, options, now)
 
     def keep(cx: Connection, principals: Principals) -> str:
-        return kept_searches.keep(cx, Holder(caller.repository.id, principals.key), document, options, now)
+        return kept_searches.keep_search(cx, Holder(caller.repository.id, principals.key), document, options, now)
 
     link, holds_long_enough = await caller.read(is_kept)
     return link if holds_long_enough else await caller.write(keep)

@@ -29,7 +29,7 @@ from muniment.repository.search.answering import atom, paging, results
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
 from muniment.repository.search.answering.kept import kept_searches
 from muniment.repository.search.answering.ordering import scrolls
-from muniment.repository.search.answering.ordering.scrolls import Holder, Walk
+from muniment.repository.search.answering.ordering.scrolls import Holder, Scroll
 from muniment.repository.search.answering.paging import TurnedPage
 from muniment.repository.search.answering.results import Hit, HitPage
 from muniment.repository.search.aql.spelling.facets import FacetLimits
@@ -54,7 +54,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     body: bytes
     position: Position
     unkept: bytes | None
-    walk: Walk | None
+    walk: Scroll | None
     etag: str = ""
     relaxed: bool = False
     left_out: int = 0
@@ -128,7 +128,7 @@ async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) 
     def keep(cx: Connection, principals: Principals) -> bool:
         now, holder = context.clock(), Holder(caller.repository.id, principals.key)
         if feed.unkept is not None:
-            kept_searches.keep(cx, holder, feed.unkept, options, now)
+            kept_searches.keep_search(cx, holder, feed.unkept, options, now)
         return feed.walk is None or kept_searches.keep_walk(cx, holder, feed.walk, options, now)
 
     return await caller.write(keep)

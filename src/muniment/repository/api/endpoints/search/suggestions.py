@@ -24,7 +24,7 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
     def write_suggestions(inquiry: Inquiry) -> tuple[bytes, str]:
         inquiry = inquiry.changed(typed=search_requests.default_words(options) != "all")
         document = document_of(suggestions.suggest(inquiry, query.get("q", ""), limit))
-        written = spelling.answer(media_type, "suggestions", document, options.names)
+        written = spelling.document_answer(media_type, "suggestions", document, options.names)
         return written, caller.spell(inquiry.principals, inquiry.snapshot.position)
 
     body, position = await caller.search(write_suggestions)

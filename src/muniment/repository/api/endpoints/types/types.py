@@ -143,7 +143,9 @@ def _type_page(cx: Connection, principals: Principals, feed: FeedRequest) -> Lis
         cx,
         principals,
         f"types {root or ''}",
-        lambda stretch: type_lists.page(cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix),
+        lambda stretch: type_lists.type_page(
+            cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix
+        ),
         entries,
-        lambda: type_lists.count(cx, repository.id, root, selection, type_prefix=names.type_prefix),
+        lambda: type_lists.count_types(cx, repository.id, root, selection, type_prefix=names.type_prefix),
     )

@@ -80,7 +80,9 @@ def is_lasting(cx: Connection, link: str, document: bytes, options: RepositoryOp
     return kept_until(cx, link, document) >= now + options.link_seconds * SECOND // 2
 
 
-def keep(cx: Connection, holder: scrolls.Holder, document: bytes, options: RepositoryOptions, now: Instant) -> str:
+def keep_search(
+    cx: Connection, holder: scrolls.Holder, document: bytes, options: RepositoryOptions, now: Instant
+) -> str:
     """If the caller exceeds the quota, their oldest searches and walks are dropped."""
     link = name(holder, document)
     digest = bytes.fromhex(link)
@@ -96,11 +98,11 @@ def keep(cx: Connection, holder: scrolls.Holder, document: bytes, options: Repos
 
 
 def keep_walk(
-    cx: Connection, holder: scrolls.Holder, walk: scrolls.Walk, options: RepositoryOptions, now: Instant
+    cx: Connection, holder: scrolls.Holder, walk: scrolls.Scroll, options: RepositoryOptions, now: Instant
 ) -> bool:
     """Keep a walk for this caller until it expires; return False if a walk of its name is kept already."""
     _wait_for_others(cx, holder.caller)
-    if not scrolls.keep(cx, holder, walk, options.walk_seconds, now):
+    if not scrolls.keep_scroll(cx, holder, walk, options.walk_seconds, now):
         return False
     _drop_oldest(cx, holder.caller, walk.name, options)
     return True

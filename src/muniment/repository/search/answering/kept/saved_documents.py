@@ -13,8 +13,8 @@ from muniment.ground.xml import Element
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.answering import results
+from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.kept import search_templates
-from muniment.repository.search.answering.memory import SearchMemory
 from muniment.repository.search.answering.ordering import sorting
 from muniment.repository.search.aql.spelling import as_json, as_xml, documents
 from muniment.repository.search.aql.spelling.facets import FacetBinder, FacetLimits
@@ -71,7 +71,7 @@ CHECKS = {"search": check, "template": check_template}
 def _check(cx: Connection, view: RepositoryView, query: Query, options: RepositoryOptions, now: Instant) -> None:
     plain_query = msgspec.structs.replace(query, locations=())
     results.check_offered(plain_query, view.repository)
-    results.bind_query(cx, view, plain_query, now, SearchMemory())
+    results.bind_query(cx, view, plain_query, now, SearchCache())
     FacetBinder(view.catalogue, now, FacetLimits.of(options)).bind(plain_query.facets)
     sorting.order_of(cx, view, plain_query.sorts)
 
@@ -84,7 +84,7 @@ def query(document: SavedDocument, limits: QueryLimits) -> Query:
     return documents.read(elements(document, limits), names_of(document), limits)
 
 
-def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
+def document_text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
     """In its own spelling it stays as received, even if it cannot be read any more."""
     if document.spelling != spelling:
         try:

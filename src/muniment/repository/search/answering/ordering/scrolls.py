@@ -60,7 +60,7 @@ class Holder(NamedTuple):
     caller: str
 
 
-class Walk(msgspec.Struct, frozen=True):
+class Scroll(msgspec.Struct, frozen=True):
     """A walk as it is kept: the counters of its hits in their order. ``began`` is when its first page was made.
 
     In a walk that ``search.copies`` makes, each counter is followed by a last bit, which says that the hit is a copy.
@@ -79,7 +79,7 @@ class Walk(msgspec.Struct, frozen=True):
 
 
 class Slice(NamedTuple):
-    """Some hits of a walk. ``in_all`` is how many hits the walk has; ``edition`` and ``cut`` are as in ``Walk``."""
+    """Some hits of a walk. ``in_all`` is how many hits the walk has; ``edition`` and ``cut`` are as in ``Scroll``."""
 
     counters: Sequence[int]
     edition: bytes
@@ -136,14 +136,14 @@ class Binding(msgspec.Struct, frozen=True):
         return (_PURPOSE, *map(str, numbers), self.caller, self.selection)
 
 
-def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
+def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Scroll | None]:
     """The hits of a large page do not fit into the cursor.
 
     They are also returned, as a walk that must be kept.
     """
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
-        return cursor, Walk(cursor.shown_name, now, counters)
+        return cursor, Scroll(cursor.shown_name, now, counters)
     return msgspec.structs.replace(cursor, shown=_pack_shown(counters)), None
 
 
@@ -175,7 +175,7 @@ def counters_shown(cx: Connection, cursor: Cursor, holder: Holder, now: Instant)
     return part.counters
 
 
-def keep(cx: Connection, holder: Holder, walk: Walk, seconds: int, now: Instant) -> bool:
+def keep_scroll(cx: Connection, holder: Holder, walk: Scroll, seconds: int, now: Instant) -> bool:
     """Keep a walk for so many ``seconds`` since it began; return False if a walk of its name is kept already."""
     width, packed_counters = _pack(walk.counters)
     row = {
@@ -219,7 +219,7 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
     return cx.execute(_walks.delete().where(_walks.c.name.in_(expired_names))).rowcount
 
 
-def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question: SearchQuestion, most: int) -> Walk:
+def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question: SearchQuestion, most: int) -> Scroll:
     """``after`` are the hits that the page showed: they are left out.
 
     The ``question`` asks for the page after the first one. ``standing`` are the search's hits in their present order,
@@ -235,7 +235,7 @@ def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question
     counters = [counter for counter in standing[passed_count:most] if counter not in left_out]
     if cut and len(counters) > items_per_page:
         del counters[len(counters) // items_per_page * items_per_page :]
-    return Walk(cursor.name, cursor.began, counters, cut)
+    return Scroll(cursor.name, cursor.began, counters, cut)
 
 
 def count_passed(standing: Sequence[int], after: Sequence[int], question: SearchQuestion) -> int:

@@ -29,7 +29,7 @@ _SORTABLE = frozenset(
 """The properties that only the repository writes, and by which the index can order."""
 
 
-def answer(inquiry: Inquiry, search: Search) -> Answer | None:
+def sorted_answer(inquiry: Inquiry, search: Search) -> Answer | None:
     """Answer a search from the index alone, in the order of its sorts; None if ``counters`` must be used instead.
 
     The order is the same as the database's, because ``search`` leaves out the objects whose change the index has

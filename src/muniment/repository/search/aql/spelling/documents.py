@@ -237,7 +237,7 @@ class _Reader:
             expression = read(element.text, self._limits)
         except BadQuery as refused:
             raise BadQuery(f"{refused.sentence.rstrip('.')} ({element.place}).") from refused
-        self._count(element, keywords.count(expression))
+        self._count(element, keywords.count_words(expression))
         if expression is not None and is_marked(element, "fuzzy"):
             expression = keywords.fuzzy(expression)
         if isinstance(expression, Both | Either) and is_marked(element, "exact-match"):

@@ -16,7 +16,7 @@ from muniment.repository.search.analysis.compounds import Compounds
 from muniment.repository.search.index.contract import OtherFormat, Snapshot
 from muniment.repository.search.index.document import Document
 from muniment.repository.search.index.tantivy import failures, fields
-from muniment.repository.search.index.tantivy.snapshot import SnapshotMemory, TantivySnapshot
+from muniment.repository.search.index.tantivy.snapshot import SnapshotCache, TantivySnapshot
 from muniment.repository.store.change_log.changes import Position
 
 _ABOUT = "muniment.json"
@@ -50,7 +50,7 @@ class TantivyIndex:
         self._folder = folder
         self._stop_words = stop_words
         self._analyser = Analyser(stop_words=stop_words)
-        self._memory = SnapshotMemory()
+        self._memory = SnapshotCache()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         self._place: tuple[int, int] | None = None
@@ -78,7 +78,7 @@ class TantivyIndex:
                 "The repository has no index yet: the index agent has not been started."
             ) from missing
         if self._index is None or place != self._place:
-            self._index, self._snapshot, self._memory = self._open(), None, SnapshotMemory()
+            self._index, self._snapshot, self._memory = self._open(), None, SnapshotCache()
         elif commit != self._commit:
             self._index.reload()
             self._snapshot = None

@@ -9,7 +9,7 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.database import budgets
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository.search.analysis import cutting, excerpts
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.aql.patterns import Pattern
@@ -37,7 +37,7 @@ from muniment.repository.search.index.tantivy.compiling.compile import (
     CompiledLeaf,
     CompiledQuery,
     Compiler,
-    PermissionMemory,
+    PermissionCache,
 )
 from muniment.repository.search.index.tantivy.compiling.order import Ranked, Ranking
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, SeenCounts
@@ -67,15 +67,15 @@ class _Plan(NamedTuple):
     terms: tuple[str, ...]
 
 
-class SnapshotMemory:
+class SnapshotCache:
     """What the snapshots of one index remember: compiled queries, and the queries for what ACLs permit.
 
     Neither depends on the documents.
     """
 
     def __init__(self) -> None:
-        self.plans: Memory[bytes, _Plan] = Memory(_PLAN_BYTES)
-        self.permissions: PermissionMemory = Memory(_PERMITTED_ACLS)
+        self.plans: Cache[bytes, _Plan] = Cache(_PLAN_BYTES)
+        self.permissions: PermissionCache = Cache(_PERMITTED_ACLS)
 
 
 class TantivySnapshot:
@@ -86,13 +86,13 @@ class TantivySnapshot:
         index: tantivy.Index,
         searcher: tantivy.Searcher,
         analyser: Analyser,
-        memory: SnapshotMemory,
+        memory: SnapshotCache,
     ) -> None:
         self._index = index
         self._searcher = watched = WatchedSearcher(searcher)
         self._analyser = analyser
         self._memory = memory
-        self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
+        self._seen_counts: Cache[rarity.CallerKey, SeenCounts] = Cache(_CALLERS)
         self._ranking = Ranking(watched)
         self._reading = reading.Reading(watched)
         self._has_former = searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0

@@ -74,14 +74,14 @@ def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent |
     return None if row is None else read_row(row)
 
 
-def of(cx: Connection, object_id: str) -> list[ObjectContent]:
+def further_contents_of(cx: Connection, object_id: str) -> list[ObjectContent]:
     """Return the further contents of an object: pages of the primary content, then renditions, both by page."""
     query = sa.select(further_contents).where(further_contents.c.object_id == object_id)
     order = (further_contents.c.is_primary.desc(), further_contents.c.page, further_contents.c.id)
     return [read_row(row) for row in cx.execute(query.order_by(*order))]
 
 
-def count(cx: Connection, object_id: str) -> int:
+def count_further_contents(cx: Connection, object_id: str) -> int:
     query = sa.select(sa.func.count()).where(further_contents.c.object_id == object_id)
     return cx.execute(query).scalar_one()
 

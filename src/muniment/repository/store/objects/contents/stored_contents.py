@@ -41,7 +41,7 @@ _AT_A_TIME = 500
 _ROW = (stored_contents.c.key, stored_contents.c.size, stored_contents.c.sha256)
 
 
-def keep(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredContent]:
+def keep_contents(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredContent]:
     """Count one use for each of these new contents. Return for each the content that its row has to name.
 
     If equal bytes are kept already, this is the kept content, and the caller removes the new one after the commit
@@ -80,14 +80,14 @@ def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
 def keep_or_share(
     cx: Connection, contents: Sequence[StoredContent | None], shared: Collection[str]
 ) -> list[StoredContent | None]:
-    """Call ``share`` for contents with a key in ``shared``, and ``keep`` for all others.
+    """Call ``share`` for contents with a key in ``shared``, and ``keep_contents`` for all others.
 
     Returns, in the same order, the content that each row has to name: the given one, or the one that is stored already
     with equal bytes. For None, it returns None.
     """
     share(cx, [content for content in contents if content is not None and content.key in shared])
     new = [content for content in contents if content is not None and content.key not in shared]
-    kept = iter(keep(cx, new) if new else ())
+    kept = iter(keep_contents(cx, new) if new else ())
     return [content if content is None or content.key in shared else next(kept) for content in contents]
 
 
@@ -118,7 +118,7 @@ def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...
 def exchange(
     cx: Connection, new: Sequence[StoredContent], former: Sequence[StoredContent]
 ) -> tuple[list[StoredContent], tuple[str, ...]]:
-    """Call ``keep`` for new contents, and ``release`` for those that they replace. Return the results of both."""
+    """Return the results of ``keep_contents`` for new contents, and of ``release`` for those that they replace."""
     if former and cx.dialect.name == "postgresql":
         # Two transactions that exchange the same contents in opposite directions must not wait for each other.
         digests = sorted({content.sha256 for content in (*new, *former)})
@@ -128,7 +128,7 @@ def exchange(
             .order_by(stored_contents.c.sha256, stored_contents.c.key)
             .with_for_update()
         )
-    kept = keep(cx, new)
+    kept = keep_contents(cx, new)
     return kept, release(cx, former)
 
 
@@ -161,16 +161,16 @@ def portion_of(cx: Connection, pack: Pack, after_key: str, limit: int) -> list[S
     return _portion(cx, limit, sa.and_(_in(pack), stored_contents.c.key > after_key))
 
 
-def every(cx: Connection) -> Iterator[StoredContent]:
+def all_stored_contents(cx: Connection) -> Iterator[StoredContent]:
     """Yield every content that is kept, in the order of their keys. Each statement reads at most 500."""
     last_key: str | None = ""
     while last_key is not None:
-        portion = page(cx, last_key, _AT_A_TIME)
+        portion = stored_content_page(cx, last_key, _AT_A_TIME)
         yield from portion
         last_key = portion[-1].key if portion else None
 
 
-def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
+def stored_content_page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
     """Return the next ``limit`` contents that are kept, in the order of their keys."""
     return _portion(cx, limit, stored_contents.c.key > after_key)
 

@@ -46,7 +46,7 @@ class StorageQuota(msgspec.Struct, frozen=True):
     bytes: int = 100 * 1024**3
 
 
-def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
+def add_usage(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
     """Add these amounts, by owner's key, to the stored counts. An amount may be negative.
 
     One statement is sent for each key. Until the commit, no other transaction can count for these owners. Raises
@@ -62,7 +62,7 @@ def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | N
 
 def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
     """Subtract these amounts, by owner's key, from the stored counts."""
-    count(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
+    add_usage(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
 
 
 def amounts(stored_objects: Collection[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, Amount]:
@@ -83,17 +83,17 @@ def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount =
 
     Raises QuotaExceeded if ``addition`` is too much already.
     """
-    current = of(cx, owner_key)
+    current = usage_of(cx, owner_key)
     _check(Amount(current.objects + addition.objects, current.bytes + addition.bytes), addition, quota)
     return max(0, quota.bytes - current.bytes - addition.bytes)
 
 
-def of(cx: Connection, owner_key: str) -> Amount:
+def usage_of(cx: Connection, owner_key: str) -> Amount:
     row = _OF.first(cx, owner=owner_key)
     return Amount(*row) if row else NOTHING
 
 
-def every(cx: Connection) -> dict[str, Amount]:
+def usage_by_owner(cx: Connection) -> dict[str, Amount]:
     """Return the counts of each owner's key; owners without objects are left out."""
     query = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
     return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(query)}

@@ -90,7 +90,9 @@ def check_in(
     content, further, shares = what.content, what.further, what.content is None
     if shares:
         content = stored.content
-        further = [(each.place, each.media_type, each.content) for each in further_contents.of(cx, stored.id)]
+        further = [
+            (each.place, each.media_type, each.content) for each in further_contents.further_contents_of(cx, stored.id)
+        ]
     tree = _tree(cx, stored)
     number = version.next_number(stored.version.number, what.policy, {each.labels[0] for each in tree})
     labels = _take_labels(

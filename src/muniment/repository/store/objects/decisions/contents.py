@@ -52,10 +52,10 @@ def main(stored: StoredObject) -> ObjectContent | None:
     return ObjectContent(0, stored.id, MAIN, stored.media_type, stored.modified, stored.content)
 
 
-def every(cx: Connection, stored: StoredObject) -> list[ObjectContent]:
+def all_contents(cx: Connection, stored: StoredObject) -> list[ObjectContent]:
     """Return the contents of an object: the pages of the primary content, then the renditions by page."""
     first = main(stored)
-    return [*([first] if first else []), *further_contents.of(cx, stored.id)]
+    return [*([first] if first else []), *further_contents.further_contents_of(cx, stored.id)]
 
 
 def find(cx: Connection, stored: StoredObject, wanted: WantedContent) -> ObjectContent:
@@ -120,14 +120,14 @@ def put(
         first = main(new)
         assert first is not None  # noqa: S101 - it has just got it
         return ContentChange(new, first)
-    _check_number(further_contents.count(cx, stored.id) + (present is None))
+    _check_number(further_contents.count_further_contents(cx, stored.id) + (present is None))
     (kept,), freed = stored_contents.exchange(cx, [content], [present.content] if present else [])
     if present is None:
         further_contents.add(cx, stored.id, [(place, media_type, kept)], now)
     else:
         further_contents.put(cx, present, media_type, kept, now)
     growth = usage.Amount(0, content.size - (present.content.size if present else 0))
-    usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
+    usage.add_usage(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
     new = objects.update(cx, stored, principals, ["properties"], now)
     added = ObjectContent(present.id if present else 0, stored.id, place, media_type, now, kept)
     return ContentChange(msgspec.structs.replace(new, freed=freed), added)
@@ -158,7 +158,7 @@ def remove(
         further_contents.take_out(cx, present)
         new = objects.update(cx, stored, principals, ["properties"], now)
     freed = stored_contents.release(cx, [present.content])
-    usage.count(cx, {stored.owner_key: usage.Amount(0, -present.content.size)}, None)
+    usage.add_usage(cx, {stored.owner_key: usage.Amount(0, -present.content.size)}, None)
     return msgspec.structs.replace(new, freed=freed)
 
 
@@ -185,10 +185,10 @@ def add_to_new(
     if shared:
         stored_contents.share(cx, contents)
     else:
-        contents = stored_contents.keep(cx, contents)
+        contents = stored_contents.keep_contents(cx, contents)
     rows = [(place, media_type, kept) for (place, media_type, _), kept in zip(some, contents, strict=True)]
     further_contents.add(cx, stored.id, rows, now)
-    usage.count(cx, {stored.owner_key: usage.Amount(0, sum(content.size for content in contents))}, quota)
+    usage.add_usage(cx, {stored.owner_key: usage.Amount(0, sum(content.size for content in contents))}, quota)
     return contents
 
 

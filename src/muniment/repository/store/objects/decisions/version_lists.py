@@ -14,7 +14,7 @@ from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.table import objects as table
-from muniment.repository.store.permissions import bearers, principals
+from muniment.repository.store.permissions import name_keys, principals
 
 _NEWEST_FIRST = Order((OrderKey(table.c.seq, descending=True),), indexed=True)
 _BY_HOLDER = Order((OrderKey(table.c.lock_owner_key), OrderKey(table.c.seq)), indexed=True)
@@ -58,7 +58,7 @@ class Checkouts(NamedTuple):
         if self.mine:
             held = table.c.lock_owner_key == self.view.principals.key
         elif self.name is not None:
-            held = table.c.lock_owner_key.in_(bearers.keys_of_name(cx, fold_name(self.name)))
+            held = table.c.lock_owner_key.in_(name_keys.keys_of_name(cx, fold_name(self.name)))
         return sa.select(table).where(
             table.c.repository_id == self.view.repository.id,
             table.c.lock_owner_key.is_not(None),
@@ -67,7 +67,7 @@ class Checkouts(NamedTuple):
         )
 
 
-def page(
+def version_page(
     cx: Connection,
     listed: History | Checkouts,
     stretch: cursors.Stretch,
@@ -84,11 +84,11 @@ def page(
     return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))
 
 
-def count(
+def count_versions(
     cx: Connection, listed: History | Checkouts, selection: tree.Selection = tree.EVERYTHING, *, type_prefix: str = ""
 ) -> int:
-    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, listed.members(cx), lists.properties_of(cx, listed.view, type_prefix), selection)
+    """Count what ``version_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, listed.members(cx), lists.properties_of(cx, listed.view, type_prefix), selection)
 
 
 def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[StoredObject, principals.Permission]:

@@ -15,7 +15,7 @@ from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
 from muniment.repository.store.people import Person
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 
 
 def find(
@@ -80,7 +80,7 @@ def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
     docs/interface.md, ours 9.
     """
     folded = fold_name(user.id)
-    owner_key = bearers.keys(cx, {folded: user.identity})[folded]
+    owner_key = name_keys.keys(cx, {folded: user.identity})[folded]
     statement = sa.select(objects).where(
         objects.c.folder_id.is_(None),
         IS_CURRENT,

@@ -118,7 +118,7 @@ def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most:
     return folder_ids
 
 
-def page(
+def path_page(
     cx: Connection,
     view: RepositoryView,
     path: str,
@@ -140,13 +140,15 @@ def page(
     return with_places(rows)
 
 
-def count(cx: Connection, view: RepositoryView, path: str, selection: tree.Selection, *, type_prefix: str = "") -> int:
-    """Count what ``page`` lists in all. Raises what ``page`` raises, except BadSort."""
+def count_path(
+    cx: Connection, view: RepositoryView, path: str, selection: tree.Selection, *, type_prefix: str = ""
+) -> int:
+    """Count what ``path_page`` lists in all. Raises what ``path_page`` raises, except BadSort."""
     branches = _query_of(cx, view, path)
     if branches is None:
         return 0
     members, further = branches
-    return pages.count(cx, members, properties_of(cx, view, type_prefix), selection, further)
+    return pages.count_members(cx, members, properties_of(cx, view, type_prefix), selection, further)
 
 
 def _query_of(

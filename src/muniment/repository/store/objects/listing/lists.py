@@ -67,7 +67,7 @@ class Folder(NamedTuple):
     all_versions: bool = False
 
 
-def page(
+def object_page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
     """List the objects that the caller may browse and the selection wants.
@@ -87,9 +87,9 @@ def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
-def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
-    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(
+def count_objects(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
+    """Count what ``object_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(
         cx, _members(folder), properties_of(cx, folder.view, type_prefix), selection, _link_branch(folder)
     )
 
@@ -112,7 +112,7 @@ def page_of_extent(
 ) -> list[ListedObject]:
     """List the objects of an extent that the selection wants.
 
-    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``page`` raises.
+    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``object_page`` raises.
     """
     properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
     return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
@@ -120,7 +120,7 @@ def page_of_extent(
 
 def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
     """Count what ``page_of_extent`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _of_extent(extent), properties_of(cx, extent.view, type_prefix), selection)
+    return pages.count_members(cx, _of_extent(extent), properties_of(cx, extent.view, type_prefix), selection)
 
 
 def _of_extent(extent: Extent) -> sa.Select[Any]:
@@ -132,7 +132,7 @@ def _of_extent(extent: Extent) -> sa.Select[Any]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
-    """Return the order by these sort keys, and then by counter. ``type_prefix`` is as in ``page``.
+    """Return the order by these sort keys, and then by counter. ``type_prefix`` is as in ``object_page``.
 
     Raises UnknownProperty, BadSort.
     """
@@ -201,7 +201,7 @@ def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: S
 
 def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
     members, _ = _among(cx, view, object_ids)
-    return pages.count(cx, members, _any_property, EVERYTHING)
+    return pages.count_members(cx, members, _any_property, EVERYTHING)
 
 
 def parents(
@@ -221,7 +221,7 @@ def parents(
 def count_parents(cx: Connection, stored: StoredObject, selection: Selection = EVERYTHING) -> int:
     """Raises UnknownProperty, WrongValue."""
     ids, properties = _parents(cx, stored)
-    return pages.count(cx, sa.select(ids.c.value), properties, selection)
+    return pages.count_members(cx, sa.select(ids.c.value), properties, selection)
 
 
 def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias, PropertiesOf]:

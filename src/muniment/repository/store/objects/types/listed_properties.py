@@ -20,7 +20,7 @@ class ListedAttribute(NamedTuple):
     place: cursors.Place
 
 
-def page(
+def property_page(
     cx: Connection,
     repository_id: int,
     names_left_out: Collection[str],
@@ -40,7 +40,7 @@ def page(
     return [ListedAttribute(row.name, row.kind, place) for row, place in rows]
 
 
-def count(
+def count_properties(
     cx: Connection,
     repository_id: int,
     names_left_out: Collection[str],
@@ -48,9 +48,9 @@ def count(
     *,
     system_prefix: str = "r_",
 ) -> int:
-    """Count all properties that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    """Count all properties that ``property_page`` lists. Raises UnknownProperty, WrongValue."""
     members, properties, _ = _definitions(repository_id, names_left_out, system_prefix)
-    return pages.count(cx, members, properties, selection)
+    return pages.count_members(cx, members, properties, selection)
 
 
 def _definitions(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository import version_stamps
 from muniment.repository.refusals import NotSearchable, UnknownProperty, UnknownType, VersionConflict, WrongValue
 from muniment.repository.store import named_locks
@@ -247,7 +247,7 @@ BUILT_IN_TYPES = Catalogue()
 
 
 _CATALOGUES = 100
-_catalogues: Memory[int, Catalogue] = Memory(_CATALOGUES)
+_catalogues: Cache[int, Catalogue] = Cache(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:

@@ -27,7 +27,7 @@ class ListedType(NamedTuple):
     place: cursors.Place
 
 
-def page(
+def type_page(
     cx: Connection,
     repository_id: int,
     root: str | None,
@@ -48,7 +48,7 @@ def page(
     return [ListedType(row.name, row.parent, place) for row, place in page_rows]
 
 
-def count(
+def count_types(
     cx: Connection,
     repository_id: int,
     root: str | None,
@@ -56,9 +56,9 @@ def count(
     *,
     type_prefix: str = "",
 ) -> int:
-    """Count what ``page`` lists in all; 0 if there is no type ``root``. Raises UnknownProperty, WrongValue."""
+    """Count what ``type_page`` lists in all; 0 if there is no type ``root``. Raises UnknownProperty, WrongValue."""
     members, properties, _ = _list_query(repository_id, root, type_prefix)
-    return pages.count(cx, members, properties, selection)
+    return pages.count_members(cx, members, properties, selection)
 
 
 def _list_query(

@@ -20,7 +20,7 @@ def test_lists_and_searches_agree_about_the_date_that_was_found_in_a_file(site: 
         with shelf.database.begin() as cx:
             job = queue.take(cx, shelf.now)
             assert job is not None
-            found_properties.keep(cx, job, {"a_content_date": ["1999-12-31T23:59:59Z"]}, shelf.now)
+            found_properties.keep_found_properties(cx, job, {"a_content_date": ["1999-12-31T23:59:59Z"]}, shelf.now)
             assert queue.finish(cx, job, name, shelf.now)
     shelf.catch_up()
     documents = f"{REPOSITORY}/folders/{cabinet.id}/documents"

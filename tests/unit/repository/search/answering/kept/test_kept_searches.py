@@ -50,7 +50,7 @@ def test_a_kept_search_is_followed_by_its_caller_only(
 ) -> None:
     """failures B18"""
     with repository_db.begin() as cx:
-        link = kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
+        link = kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
     with repository_db.read() as cx:
         assert kept_searches.follow(cx, Holder(repository_id, "marta@staff"), link, now) == b"<q/>"
         for other in ("boris@staff", "", "MARTA@staff"):
@@ -64,13 +64,13 @@ def test_a_search_of_another_format_is_gone_until_it_is_sent_again(
     repository_db: Database, repository_id: int, now: Instant
 ) -> None:
     with repository_db.begin() as cx:
-        link = kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
+        link = kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
         cx.execute(kept_searches.links.update().values(format=kept_searches.FORMAT + 1))
     with repository_db.begin() as cx:
         with pytest.raises(UnknownLink, match="send it again"):
             kept_searches.follow(cx, Holder(repository_id, "marta@staff"), link, now)
         assert kept_searches.kept_until(cx, link, b"<q/>") == 0
-        assert kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now) == link
+        assert kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now) == link
         assert kept_searches.follow(cx, Holder(repository_id, "marta@staff"), link, now) == b"<q/>"
 
 
@@ -128,17 +128,17 @@ def test_the_same_search_has_the_same_link_and_lives_on(
 ) -> None:
     later = now + HOUR * SECOND // 2
     with repository_db.begin() as cx:
-        first = kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
+        first = kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
         assert kept_searches.kept_until(cx, first, b"<q/>") == now + HOUR * SECOND
-        assert kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, later) == first
+        assert kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, later) == first
         assert kept_searches.follow(cx, Holder(repository_id, "marta@staff"), first, now + HOUR * SECOND) == b"<q/>"
-        assert kept_searches.keep(cx, Holder(repository_id, "boris@staff"), b"<q/>", PLENTY, now) != first
-        assert kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<r/>", PLENTY, now) != first
+        assert kept_searches.keep_search(cx, Holder(repository_id, "boris@staff"), b"<q/>", PLENTY, now) != first
+        assert kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<r/>", PLENTY, now) != first
 
 
 def test_a_link_ends_with_its_time_and_is_purged(repository_db: Database, repository_id: int, now: Instant) -> None:
     with repository_db.begin() as cx:
-        link = kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
+        link = kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", PLENTY, now)
         assert kept_searches.purge(cx, now) == 0
         with pytest.raises(UnknownLink):
             kept_searches.follow(cx, Holder(repository_id, "marta@staff"), link, now + HOUR * SECOND)
@@ -162,7 +162,7 @@ def test_of_more_searches_than_a_caller_may_keep_the_oldest_goes(
     for number in range(8):
         for caller in ("marta@staff", "boris@staff"):
             with repository_db.begin() as cx:
-                kept_searches.keep(cx, Holder(repository_id, caller), b"<q%d/>" % number, quota, now + number)
+                kept_searches.keep_search(cx, Holder(repository_id, caller), b"<q%d/>" % number, quota, now + number)
     assert _left(repository_db, "marta@staff") == [b"<q5/>", b"<q6/>", b"<q7/>"]
     assert _left(repository_db, "boris@staff") == [b"<q5/>", b"<q6/>", b"<q7/>"]
 
@@ -173,7 +173,7 @@ def test_a_search_that_is_asked_again_is_not_the_oldest(
     quota = RepositoryOptions(link_seconds=HOUR, kept_queries=2, kept_query_bytes=1000)
     for later, document in enumerate((b"<a/>", b"<b/>", b"<a/>", b"<c/>")):
         with repository_db.begin() as cx:
-            kept_searches.keep(cx, Holder(repository_id, "marta@staff"), document, quota, now + later)
+            kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), document, quota, now + later)
     assert _left(repository_db, "marta@staff") == [b"<a/>", b"<c/>"]
 
 
@@ -184,7 +184,9 @@ def test_the_bytes_of_a_callers_searches_are_bounded_and_the_newest_is_always_ke
     left = [[400], [400] * 2, [400] * 2, [2000]]
     for number, size in enumerate((400, 400, 400, 2000)):
         with repository_db.begin() as cx:
-            kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"%d" % number * size, quota, now + number)
+            kept_searches.keep_search(
+                cx, Holder(repository_id, "marta@staff"), b"%d" % number * size, quota, now + number
+            )
         assert [len(one) for one in _left(repository_db, "marta@staff")] == left[number]
 
 
@@ -196,7 +198,7 @@ def test_callers_at_one_time_keep_no_more_than_they_may(
     def keep(worker: int) -> None:
         for number in range(10):
             with repository_db.begin() as cx:
-                kept_searches.keep(
+                kept_searches.keep_search(
                     cx, Holder(repository_id, "marta@staff"), b"<q%d.%d/>" % (worker, number), quota, now
                 )
 
@@ -216,8 +218,10 @@ def test_one_run_of_the_chores_leaves_nothing_expired(
     quota = RepositoryOptions(link_seconds=HOUR, kept_queries=10_000, kept_query_bytes=10_000_000)
     with repository_db.begin() as cx:
         for number in range(2500):
-            kept_searches.keep(cx, Holder(repository_id, f"user{number % 7}@staff"), b"<q%d/>" % number, quota, now)
-        living = kept_searches.keep(cx, Holder(repository_id, "marta@staff"), b"<q/>", RepositoryOptions(), now)
+            kept_searches.keep_search(
+                cx, Holder(repository_id, f"user{number % 7}@staff"), b"<q%d/>" % number, quota, now
+            )
+        living = kept_searches.keep_search(cx, Holder(repository_id, "marta@staff"), b"<q/>", RepositoryOptions(), now)
     largest = 0
 
     def note(_cx: object, cursor: Any, statement: str, *_rest: object) -> None:

@@ -23,8 +23,8 @@ def test_the_first_character_tells_the_spelling() -> None:
 
 def test_a_document_is_shown_as_it_came_and_converted() -> None:
     document = saved_documents.from_body(XML, NAMES)
-    assert saved_documents.text(document, "xml", LIMITS) == XML.decode()
-    converted = saved_documents.text(document, "json", LIMITS)
+    assert saved_documents.document_text(document, "xml", LIMITS) == XML.decode()
+    converted = saved_documents.document_text(document, "json", LIMITS)
     (expression,) = json.loads(converted)["expression-set"]["expressions"]
     assert expression["value"] == "a & b"
     back = saved_documents.from_body(converted.encode(), NAMES)
@@ -51,10 +51,10 @@ def test_another_format_is_refused_and_shown() -> None:
     document = SavedDocument("json", WrittenNames("urn:x", "", "r_"), b'{"types": []}', format=7)
     with pytest.raises(BadQuery, match="format 7"):
         saved_documents.elements(document, LIMITS)
-    assert saved_documents.text(document, "xml", LIMITS) == '{"types": []}'
+    assert saved_documents.document_text(document, "xml", LIMITS) == '{"types": []}'
 
 
 def test_a_document_that_cannot_be_read_any_more_is_shown_as_it_came() -> None:
     deep = b'{"expression-set": {"expressions": [{"expression-type": "expression-set", "expressions": []}]}}'
     document = saved_documents.from_body(deep, NAMES)
-    assert saved_documents.text(document, "xml", QueryLimits(depth=0)) == deep.decode()
+    assert saved_documents.document_text(document, "xml", QueryLimits(depth=0)) == deep.decode()

@@ -83,7 +83,7 @@ class Deduplicated(NamedTuple):
         """Check that the counts are those of the rows, and that every content that is counted is whole."""
         with self.shelf.database.read() as cx:
             counted, present = disk.counted_uses(cx), disk.counted_rows(cx)
-            every = list(stored_contents.every(cx))
+            every = list(stored_contents.all_stored_contents(cx))
         assert counted == present
         assert all(self.shelf.store.verify(content.key, content.sha256) for content in every)
         return counted
@@ -138,7 +138,7 @@ def test_a_failed_transaction_counts_nothing(house: Deduplicated) -> None:
 
     def keep_and_fail() -> None:
         with house.shelf.database.begin() as cx:
-            stored_contents.keep(cx, [upload])
+            stored_contents.keep_contents(cx, [upload])
             objects.read(cx, house.shelf.repository, "09" + "0" * 14, MARTA)
 
     def put(cx: Connection) -> None:
@@ -291,7 +291,7 @@ def move_a_while(house: Deduplicated, seed: int, ended: threading.Event) -> None
     chance, store = random.Random(seed), house.shelf.store
     while not ended.is_set():
         with house.shelf.database.read() as cx:
-            every = list(stored_contents.every(cx))
+            every = list(stored_contents.all_stored_contents(cx))
         with suppress(Busy, ContentDamaged):  # its last use may be gone by now
             original = chance.choice(every) if every else None
             copy = store.put(store.read(original)) if original else None

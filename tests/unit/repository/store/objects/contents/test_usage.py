@@ -52,7 +52,7 @@ def undo(shelf: Shelf, object_id: str) -> None:
 def counted(shelf: Shelf) -> dict[str, Amount]:
     """What was counted, which must be what there is."""
     with shelf.database.read() as cx:
-        found = usage.every(cx)
+        found = usage.usage_by_owner(cx)
         assert found == inventory.amounts_by_owner(cx)
     return found
 

@@ -70,7 +70,7 @@ def test_a_page_of_current_versions_reads_no_former_one(shelf: Shelf) -> None:
         for _ in range(20):
             last = checkins.check_in(cx, view, last, CheckIn("next-minor", {}, retain_lock=True), shelf.now).id
     with shelf.database.read() as cx:
-        page = lists.page(cx, Folder(view, folder, "document"), Stretch(None, 0, 10))
+        page = lists.object_page(cx, Folder(view, folder, "document"), Stretch(None, 0, 10))
         assert [each.stored.id for each in page] == [last, other]
         if cx.dialect.name == "sqlite":
             statement = lists._members(Folder(view, folder, "document")).order_by("name", "seq")

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 import tantivy
 from tantivy import FieldType, Occur, Query
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.aql import patterns
 from muniment.repository.search.aql.conditions import (
@@ -61,7 +61,7 @@ MATCHES = 24
 """The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
 
 
-PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
+PermissionCache: TypeAlias = Cache[tuple[frozenset[int], str], Query]
 """Remembers, by ACLs and owner, the query for objects with one of these ACLs or this owner. Its limit counts ACLs."""
 
 
@@ -102,7 +102,7 @@ class Compiler:
         self,
         index: tantivy.Index,
         analyser: Analyser,
-        permissions: PermissionMemory,
+        permissions: PermissionCache,
         rarity: Rarity | None = None,
         *,
         has_former: bool = False,

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import tantivy
 from tantivy import Occur, Query
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.contract import Visible, WordCount
 from muniment.repository.search.index.tantivy import fields
@@ -66,10 +66,10 @@ class SeenCounts:
     """
 
     def __init__(self) -> None:
-        self.counts: Memory[tuple[bool, str | Pattern], int] = Memory(_WORDS)
-        self.forms: Memory[Pattern, Forms] = Memory(_WORDS)
-        self.compiled: Memory[bytes, tuple[Query, Query]] = Memory(_QUERY_BYTES)
-        self.completions: Memory[tuple[bytes, str, int], list[WordCount]] = Memory(_COMPLETIONS)
+        self.counts: Cache[tuple[bool, str | Pattern], int] = Cache(_WORDS)
+        self.forms: Cache[Pattern, Forms] = Cache(_WORDS)
+        self.compiled: Cache[bytes, tuple[Query, Query]] = Cache(_QUERY_BYTES)
+        self.completions: Cache[tuple[bytes, str, int], list[WordCount]] = Cache(_COMPLETIONS)
 
 
 class Findings(NamedTuple):

@@ -13,9 +13,9 @@ from muniment.ground.naming import fold_name
 from muniment.installation import backends, initialise
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, Failure
-from muniment.integration import departures, guards
-from muniment.integration.departures import Departure, Holdings
-from muniment.repository.bulk import giving
+from muniment.integration import guards, person_removal
+from muniment.integration.person_removal import Departure, Holdings
+from muniment.repository.bulk import ownership
 from muniment.repository.store import repositories
 
 
@@ -71,7 +71,7 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
         terminal.line(f"{departure.named_by} ACLs named {name}; they no longer do.")
 
 
-def spell(counts: Sequence[giving.GiftCount]) -> str:
+def spell(counts: Sequence[ownership.GiftCount]) -> str:
     gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
         for count in counts
@@ -101,27 +101,31 @@ def give_command(
             return
         if all_of:
             with holdings.database.begin() as cx:
-                keys = [giving.key_of(cx, all_of, holdings.identify, data.now)]
+                keys = [ownership.key_of(cx, all_of, holdings.identify, data.now)]
         else:
             folded_name = fold_name(left_by_user)
             identity = holdings.identify([folded_name]).get(folded_name, "") if data.together else None
             with holdings.database.read() as cx:
-                keys = giving.former_keys(cx, left_by_user, identity)
+                keys = ownership.former_keys(cx, left_by_user, identity)
         with terminal.Bars() as bars:
-            counts = departures.give(holdings, keys, to, lambda: data.now, Progress(data, bars), only=repository_name)
+            counts = person_removal.give(
+                holdings, keys, to, lambda: data.now, Progress(data, bars), only=repository_name
+            )
     terminal.line(f"Given to {to}: {spell(counts)}.")
 
 
 def _give_these(data: DataFolder, holdings: Holdings, repository_name: str, object_ids: Sequence[str], to: str) -> None:
-    if len(object_ids) > (limit := giving.most_at_once(holdings.max_pending)):
+    if len(object_ids) > (limit := ownership.most_at_once(holdings.max_pending)):
         raise Failure(
             f"Name at most {limit} objects: all are given in one commit, which the index must take in at once.",
             Exit.USAGE,
         )
     with holdings.database.begin() as cx:
-        receiver = giving.Receiver(to, giving.key_of(cx, to, holdings.identify, data.now))
+        receiver = ownership.Receiver(to, ownership.key_of(cx, to, holdings.identify, data.now))
         repository = repositories.find(cx, repository_name)
-        count = giving.give_these(cx, repository, object_ids, receiver, holdings.acting, data.now, holdings.max_pending)
+        count = ownership.give_these(
+            cx, repository, object_ids, receiver, holdings.acting, data.now, holdings.max_pending
+        )
     terminal.line(f"Given to {to}: {count} objects.")
 
 

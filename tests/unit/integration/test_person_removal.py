@@ -13,10 +13,10 @@ from muniment.directory.entries import editing, entries, identities
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import NameInUse, UnknownEntry
 from muniment.ground.clock import Instant
-from muniment.integration import departures, guards
-from muniment.integration.departures import Departure, Holdings, OwnsElsewhere, SameReceiver
-from muniment.repository.bulk import giving
-from muniment.repository.bulk.giving import GiftCount
+from muniment.integration import guards, person_removal
+from muniment.integration.person_removal import Departure, Holdings, OwnsElsewhere, SameReceiver
+from muniment.repository.bulk import ownership
+from muniment.repository.bulk.ownership import GiftCount
 from muniment.repository.refusals import CheckedOut, IndexUnavailable, NotPermitted
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import assigned_acls, checkouts
@@ -63,7 +63,7 @@ class Both:
 
     def identify(self, names: Collection[str]) -> dict[str, str]:
         with self.office.db.read() as cx:
-            return identities.of(cx, self.office.names, names)
+            return identities.identities_of(cx, self.office.names, names)
 
     def holdings(self, max_pending: int = 2000) -> Holdings:
         acting = Principals("admin@directory.admin", administrator=True, identify=self.identify)
@@ -80,11 +80,11 @@ class Both:
             return self.acting_in(cx, user_id)
 
     def acting_in(self, cx: Connection, user_id: str) -> Principals:
-        key = giving.key_of(cx, user_id, self.identify, self.now)
+        key = ownership.key_of(cx, user_id, self.identify, self.now)
         return Principals(user_id, keys={user_id.lower(): key}, identify=self.identify)
 
     def remove(self, user_id: str, give_to: str = "", max_pending: int = 2000) -> Departure:
-        return departures.remove(
+        return person_removal.remove(
             self.office.db,
             self.holdings(max_pending),
             self.office.names,
@@ -102,7 +102,7 @@ def both(directory_db: Database, repository_db: Database, tmp_path: Path, now: I
 
 
 def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving, "_AT_A_TIME", 2)
+    monkeypatch.setattr(ownership, "_AT_A_TIME", 2)
     bob = both.acting("bob@People")
     ids = {both.shelf.create({"object_name": f"plan {number}"}, bob).id for number in range(5)}
     with both.shelf.database.begin() as cx:
@@ -111,10 +111,10 @@ def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypat
             SavedDocument("json", WrittenNames("", "", ""), b"{}"),
             *(bob, SavedSearchQuota(10, 1000), both.now),
         )
-        stored_results.keep(cx, saved.id, bob.key, "[]", both.now)
+        stored_results.keep_results(cx, saved.id, bob.key, "[]", both.now)
     departure = both.remove("bob@People", "alice@People")
-    assert departure.gifts == [giving.GiftCount("demo", 5, 0, 1)]
-    assert departure.belongings == giving.Belongings(0, 0, 0, 0)
+    assert departure.gifts == [ownership.GiftCount("demo", 5, 0, 1)]
+    assert departure.belongings == ownership.Belongings(0, 0, 0, 0)
     alice = both.acting("alice@People")
     assert {both.shelf.read(object_id, alice)[0].owner_key for object_id in ids} == {alice.key}
     with both.shelf.database.read() as cx:
@@ -132,7 +132,7 @@ def test_comments_and_relations_stay_with_who_made_them(both: Both) -> None:
         comment = comments.add(cx, repository, plan.id, "mine", bob, both.now, 10)
         relations.add(cx, repository, RelationDraft("peer", plan.id, plan.id), bob, both.now, 10)
     departure = both.remove("bob@People", "alice@People")
-    assert departure.belongings == giving.Belongings(0, 0, 0, 0, 1, 1)
+    assert departure.belongings == ownership.Belongings(0, 0, 0, 0, 1, 1)
     alice = both.acting("alice@People")
     with both.shelf.database.begin() as cx:
         assert comments.find(cx, repository, comment.id, alice).author == "bob@People"
@@ -180,7 +180,7 @@ def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
         with pytest.raises(refusal):
             both.remove("bob@People", receiver)
     with pytest.raises(OwnsElsewhere):
-        departures.remove(
+        person_removal.remove(
             both.office.db,
             None,
             both.office.names,
@@ -192,14 +192,14 @@ def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
         )
     with both.office.db.read() as cx:
         assert entries.find_user(cx, both.office.names, "bob@People").live
-    departures.remove(both.office.db, None, both.office.names, "user", "bob@People", lambda: both.now)
+    person_removal.remove(both.office.db, None, both.office.names, "user", "bob@People", lambda: both.now)
 
 
 def test_a_removal_leaves_a_user_who_got_the_name_during_the_gift(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     bob = both.acting("bob@People")
     plan = both.shelf.create({"object_name": "plan"}, bob)
 
-    give = departures.give
+    give = person_removal.give
 
     def gift(*arguments: Any) -> list[GiftCount]:
         monkeypatch.undo()
@@ -209,15 +209,15 @@ def test_a_removal_leaves_a_user_who_got_the_name_during_the_gift(both: Both, mo
         both.shelf.create({"object_name": "hers"}, both.acting("bob@People"))
         return give(*arguments)
 
-    monkeypatch.setattr(departures, "give", gift)
+    monkeypatch.setattr(person_removal, "give", gift)
     with pytest.raises(UnknownEntry, match="bob@People was removed meanwhile"):
         both.remove("BOB@people", "alice@People")
     with both.office.db.read() as cx:
         assert entries.find_user(cx, both.office.names, "bob@People").id != both.office.bob.id
     assert both.shelf.read(plan.id, both.holdings().acting)[0].owner == "alice@People"
     with both.shelf.database.read() as cx:
-        assert giving.belongings(cx, bob.key).objects == 0
-        assert giving.belongings(cx, both.acting("bob@People").key).objects == 1
+        assert ownership.belongings(cx, bob.key).objects == 0
+        assert ownership.belongings(cx, both.acting("bob@People").key).objects == 1
 
 
 def test_a_gift_goes_on_where_no_index_follows(both: Both) -> None:

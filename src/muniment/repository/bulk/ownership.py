@@ -21,8 +21,8 @@ from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.objects import inventory, objects, wastebasket
 from muniment.repository.store.objects.contents import usage
 from muniment.repository.store.objects.decisions import version_lists
-from muniment.repository.store.permissions import acls, bearers
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions import acls, name_keys
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.relations import comments, relations
 from muniment.repository.store.repositories import Repository
@@ -81,7 +81,7 @@ def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
     ``cx`` must be able to write.
     """
     folded_name = fold_name(name)
-    return bearers.of_names(cx, [folded_name], identify, now)[folded_name]
+    return name_keys.of_names(cx, [folded_name], identify, now)[folded_name]
 
 
 def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
@@ -91,15 +91,15 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
     then the last known bearer is taken for the present one.
     """
     folded_name = fold_name(name)
-    every = bearers.keys_of_name(cx, folded_name)
+    every = name_keys.keys_of_name(cx, folded_name)
     present = every[-1]
     if identity is not None:
-        present = bearers.keys(cx, {folded_name: identity})[folded_name] if identity else ""
+        present = name_keys.keys(cx, {folded_name: identity})[folded_name] if identity else ""
     return [key for key in every if key != present]
 
 
 def belongings(cx: Connection, key: str) -> Belongings:
-    amount = usage.of(cx, key)
+    amount = usage.usage_of(cx, key)
     acl_count = sum(acls.count_by_owner(cx, [key]).values())
     search_count = saved_searches.count_by_owner(cx, key)
     made = comments.count_by_author(cx, key), relations.count_by_maker(cx, key)
@@ -178,7 +178,7 @@ def _give_objects(
     while True:
         pace.keep(count)
         with database.begin() as cx:
-            page = inventory.every(cx, repository.id, last_seq, pace.at_a_time)
+            page = inventory.next_objects(cx, repository.id, last_seq, pace.at_a_time)
             ids = [stored.id for stored in page if stored.owner_key in keys]
             count += objects.give(cx, repository.id, ids, receiver.name, receiver.key, acting, clock()) if ids else 0
         if not page:

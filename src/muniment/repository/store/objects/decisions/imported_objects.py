@@ -28,7 +28,7 @@ class Arrival(msgspec.Struct, frozen=True):
     further: tuple[further_contents.ObjectContent, ...] = ()
 
 
-def keep(
+def keep_arrivals(
     cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
 ) -> list[StoredContent]:
     """Store objects in this order. Return the contents that their rows name, in the same order.
@@ -57,12 +57,12 @@ def keep(
     ]
     further_contents.put_back(cx, further)
     sizes = {arrival.stored.id: sum(each.content.size for each in arrival.further) for arrival in arrivals}
-    usage.count(cx, usage.amounts(stored_objects, sizes), None)
+    usage.add_usage(cx, usage.amounts(stored_objects, sizes), None)
     return kept
 
 
 def link(cx: Connection, stored: table.StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
-    """Put an object that ``keep`` has just stored into exactly these folders, and note the change.
+    """Put an object that ``keep_arrivals`` has just stored into exactly these folders, and note the change.
 
     The object's modification date and revision stay as they are. Raises IntegrityError if a folder is missing.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.ground.caches import Memory
+from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant
 from muniment.repository import version_stamps
 from muniment.repository.options import RepositoryNames
@@ -43,7 +43,7 @@ class GrantedAcls(msgspec.Struct, frozen=True):
     read: frozenset[int]
 
 
-class SearchMemory:
+class SearchCache:
     """Remembers queries and ACLs for the searches of one process.
 
     In each method, ``cx`` must read one snapshot of the database.
@@ -52,9 +52,9 @@ class SearchMemory:
     def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
         self.meaning = meaning
         self._synonyms = synonyms or Synonyms()
-        self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
-        self._bound_queries: Memory[tuple[int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
-        self._granted_acls: Memory[tuple[int, frozenset[str]], GrantedAcls] = Memory(_ACLS)
+        self._queries: Cache[tuple[ReadsQuery, bytes], Query] = Cache(_BYTES)
+        self._bound_queries: Cache[tuple[int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Cache(_BYTES)
+        self._granted_acls: Cache[tuple[int, frozenset[str]], GrantedAcls] = Cache(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
         """Names and limits must be the same in all calls."""

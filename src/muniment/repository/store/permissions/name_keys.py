@@ -61,7 +61,7 @@ class Bearing(NamedTuple):
     former: int = 0
 
 
-class KeyMemory:
+class KeyCache:
     """A process's memory of the keys of identities. A binding never changes, so no entry goes stale."""
 
     def __init__(self) -> None:

@@ -25,12 +25,12 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Refusal
 from muniment.integration import guards
-from muniment.repository.bulk import giving
-from muniment.repository.bulk.giving import Belongings, GiftCount, GiftWatch, Receiver
+from muniment.repository.bulk import ownership
+from muniment.repository.bulk.ownership import Belongings, GiftCount, GiftWatch, Receiver
 from muniment.repository.search.index.contract import Index
 from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls
-from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.name_keys import Identify
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.saved import stored_results
 
@@ -108,7 +108,7 @@ def remove(
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
         with holdings.database.begin() as cx:
-            key = giving.key_of(cx, shown_id, holdings.identify, clock())
+            key = ownership.key_of(cx, shown_id, holdings.identify, clock())
         if give_to and watch is not None:
             gifts = give(holdings, [key], give_to, clock, watch)
     with directory.begin() as cx:
@@ -121,7 +121,7 @@ def remove(
         return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
     with holdings.database.begin() as cx:
         stored_results.forget(cx, key)
-        return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
+        return Departure(dependents, gifts, ownership.belongings(cx, key), acls.forget(cx, key))
 
 
 def give(
@@ -132,11 +132,11 @@ def give(
     Returns a count for each repository in which anything was given. Raises UnknownRepository.
     """
     with holdings.database.begin() as cx:
-        receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, clock()))
+        receiver = Receiver(to, ownership.key_of(cx, to, holdings.identify, clock()))
     with holdings.database.read() as cx:
-        selection = [repositories.find(cx, only)] if only else repositories.every(cx)
+        selection = [repositories.find(cx, only)] if only else repositories.all_repositories(cx)
     counts = [
-        giving.give_all(
+        ownership.give_all(
             holdings.database,
             repository,
             holdings.open_index(repository),

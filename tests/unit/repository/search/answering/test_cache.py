@@ -1,7 +1,7 @@
 """What does a process remember from one search for the next?"""
 
 from muniment.repository.options import RepositoryNames
-from muniment.repository.search.answering.memory import GrantedAcls, SearchMemory
+from muniment.repository.search.answering.cache import GrantedAcls, SearchCache
 from muniment.repository.search.aql.tree import PropertyList, Query, QueryLimits, RelativeDate
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission
@@ -10,7 +10,7 @@ from tests.shelf import JON, MARTA, Shelf
 
 
 def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf) -> None:
-    memory = SearchMemory()
+    memory = SearchCache()
     with shelf.database.begin() as cx:
         read = acls.add(cx, shelf.repository.id, "read", MARTA, {"guests@demo": Permission.READ}, shelf.now).id
         browse = acls.add(cx, shelf.repository.id, "browse", MARTA, {"guests@demo": Permission.BROWSE}, shelf.now).id
@@ -25,7 +25,7 @@ def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf)
 
 
 def test_a_query_is_bound_once_for_each_meaning_of_its_acls(shelf: Shelf) -> None:
-    memory, query = SearchMemory(), Query(condition=PropertyList("acl_name", "IN", ("public",)))
+    memory, query = SearchCache(), Query(condition=PropertyList("acl_name", "IN", ("public",)))
     with shelf.database.read() as cx:
         first = memory.bind(cx, shelf.repository.id, query, {"public": 1}, shelf.now)
         assert memory.bind(cx, shelf.repository.id, query, {"public": 1}, shelf.now) is first
@@ -34,14 +34,14 @@ def test_a_query_is_bound_once_for_each_meaning_of_its_acls(shelf: Shelf) -> Non
 
 
 def test_a_query_that_depends_on_the_moment_is_bound_each_time(shelf: Shelf) -> None:
-    memory, query = SearchMemory(), Query(condition=RelativeDate("r_modify_date", "GREATER_THAN", -1, "DAY"))
+    memory, query = SearchCache(), Query(condition=RelativeDate("r_modify_date", "GREATER_THAN", -1, "DAY"))
     with shelf.database.read() as cx:
         first = memory.bind(cx, shelf.repository.id, query, {}, shelf.now)
         assert memory.bind(cx, shelf.repository.id, query, {}, shelf.now + 1) != first
 
 
 def test_a_document_is_read_once_in_each_spelling() -> None:
-    memory, read = SearchMemory(), []
+    memory, read = SearchCache(), []
 
     def reader(document: bytes, _names: RepositoryNames, _limits: QueryLimits) -> Query:
         read.append(document)

@@ -8,7 +8,7 @@ import pytest
 from muniment.database.connections import Database
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
-from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 
 BOB = "bob@staff"
@@ -17,12 +17,12 @@ FIRST, SECOND, THIRD = (f"00000000-0000-4000-8000-00000000000{digit}" for digit 
 
 def bind(database: Database, identity: str, now: Instant, name: str = BOB) -> str:
     with database.begin() as cx:
-        return bearers.bind(cx, {name: identity}, now)[name]
+        return name_keys.bind(cx, {name: identity}, now)[name]
 
 
 def key(database: Database, identity: str, name: str = BOB) -> str:
     with database.read() as cx:
-        return bearers.keys(cx, {name: identity})[name]
+        return name_keys.keys(cx, {name: identity})[name]
 
 
 def written_for(database: Database, now: Instant, *borne: tuple[str, str], name: str = BOB) -> str:
@@ -30,13 +30,13 @@ def written_for(database: Database, now: Instant, *borne: tuple[str, str], name:
         return {one: identity for one, identity in borne if one in names}
 
     with database.begin() as cx:
-        return bearers.of_names(cx, [name], identify, now)[name]
+        return name_keys.of_names(cx, [name], identify, now)[name]
 
 
 def waiting(database: Database, *names: str) -> None:
     """Stand in for the migration: names that rows held before."""
     with database.begin() as cx:
-        cx.execute(bearers.bearers.insert(), [{"key": name, "name": name, "bound": 0} for name in names])
+        cx.execute(name_keys.bearers.insert(), [{"key": name, "name": name, "bound": 0} for name in names])
 
 
 def test_the_first_bearer_of_a_name_has_the_name_and_each_later_one_a_key_that_no_name_spells(
@@ -91,8 +91,8 @@ def test_names_from_before_are_bound_to_their_bearers_now_or_to_nobody(repositor
     waiting(repository_db, BOB, "eve@staff", "zoe@staff")
     assert bind(repository_db, THIRD, now, "zoe@staff") == "zoe@staff", "proved before"
     with repository_db.begin() as cx:
-        assert bearers.settle(cx, lambda names: {BOB: FIRST} if BOB in names else {}, now) == (1, 1)
-        assert bearers.settle(cx, lambda _names: {}, now) == (0, 0)
+        assert name_keys.settle(cx, lambda names: {BOB: FIRST} if BOB in names else {}, now) == (1, 1)
+        assert name_keys.settle(cx, lambda _names: {}, now) == (0, 0)
     assert key(repository_db, FIRST) == BOB
     assert key(repository_db, SECOND, "eve@staff") != "eve@staff"
     assert key(repository_db, "", "eve@staff") != "eve@staff"
@@ -105,7 +105,7 @@ def test_settling_goes_on_where_it_stopped(repository_db: Database, now: Instant
     counts = []
     for _ in range(4):
         with repository_db.begin() as cx:
-            counts.append(bearers.settle(cx, lambda some: {name: f"of {name}" for name in some}, now, limit=3))
+            counts.append(name_keys.settle(cx, lambda some: {name: f"of {name}" for name in some}, now, limit=3))
     assert counts == [(3, 0), (3, 0), (1, 0), (0, 0)]
     assert all(key(repository_db, f"of {name}", name) == name for name in names)
 
@@ -146,7 +146,7 @@ def test_of_two_that_prove_one_name_at_one_time_each_has_a_key_of_its_own(
 
 @pytest.mark.parametrize("written", ["", 7, None, "a\0b", "x" * 201])
 def test_what_is_no_identity_counts_as_none(written: object) -> None:
-    assert not bearers.is_identity(written)
+    assert not name_keys.is_identity(written)
 
 
 def test_a_caller_whose_keys_were_not_asked_for_passes_for_nobody() -> None:
