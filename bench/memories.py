@@ -26,7 +26,7 @@ from muniment.repository.store.permissions import acl_look_up, name_keys
 
 SOURCES = Path(connections.__file__).parents[1]
 
-REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "lambda: Memory(")
+REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Cache(", "lambda: Cache(")
 """What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""
 
 MODULES = (
