@@ -86,7 +86,7 @@ def build(
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             if halves.directory is not None:
-                front.addresses = directory_routes.table(settings.directory.names).foremost(halves.directory)
+                front.addresses = directory_routes.table(settings.directory.names).at_once(halves.directory)
             try:
                 yield
             finally:

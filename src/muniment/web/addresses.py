@@ -93,7 +93,7 @@ class Operation(Generic[H]):
     If the function is a partial one, the arguments that it was given stand for names in braces there. If
     ``credentials`` is None, the method expects the credentials that the address expects. ``refused`` holds the
     parameters of the query that other methods take and this one does not, each with the reason, as the end of a
-    sentence. ``hot`` and ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table
+    sentence. ``fast`` and ``at_once`` are short ways to answer a POST (``fast_path``). They may be set only in a table
     without ``check``, ``options`` and suffixes.
     """
 
@@ -104,8 +104,8 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = ()
     credentials: CredentialKind | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
-    hot: FastPath[H] | None = None
-    foremost: FastPathAtOnce[H] | None = None
+    fast: FastPath[H] | None = None
+    at_once: FastPathAtOnce[H] | None = None
 
     @property
     def sentence(self) -> str:
@@ -177,9 +177,9 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
-    def foremost(self, half: H) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
+    def at_once(self, half: H) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
-        return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
+        return {path: (post.at_once, half) for path, post in posts.items() if post and post.at_once}
 
     def takes_suffix(self, address: Address[H]) -> bool:
         return self.suffixed and address.answers_documents
@@ -203,8 +203,8 @@ class AddressTable(Generic[H]):
 
         shape = self.shape_of(address).write
         post = address.operations.get("POST")
-        if post is not None and post.hot is not None:
-            return FastEndpoint(post.hot, half, methods, address.refusals, shape)
+        if post is not None and post.fast is not None:
+            return FastEndpoint(post.fast, half, methods, address.refusals, shape)
         return Endpoint(
             half,
             methods,

@@ -97,21 +97,21 @@ class FastFront:
             if 0 < len(body) <= _LONGEST_BODY and self._takes(scope, dict(scope["headers"]), self.addresses[path][0]):
                 questions.setdefault(path, []).append(place)
         for path, places in questions.items():
-            foremost, context = self.addresses[path]
-            if foremost.recall is None:
+            at_once, context = self.addresses[path]
+            if at_once.recall is None:
                 continue
             try:
-                recalled = foremost.recall([requests[place][1] for place in places], context)
+                recalled = at_once.recall([requests[place][1] for place in places], context)
             except Exception:  # noqa: BLE001, S112 - the ordinary way meets it again
                 continue
             for place, answer in zip(places, recalled, strict=True):
                 if answer is not None:
-                    answers[place] = self._at_once(requests[place][0], foremost, answer, start)
+                    answers[place] = self._at_once(requests[place][0], at_once, answer, start)
         return answers
 
-    def _at_once(self, scope: Scope, foremost: FastPathAtOnce[object], answer: bytes, start: float) -> AnswerAtOnce:
+    def _at_once(self, scope: Scope, at_once: FastPathAtOnce[object], answer: bytes, start: float) -> AnswerAtOnce:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        lines = self._transport.way(scope, host).header_lines(foremost.headers)
+        lines = self._transport.way(scope, host).header_lines(at_once.headers)
         request_id = new_request_id()
         self._note(scope, request_id, 200, len(answer), start)
         return AnswerAtOnce(
@@ -124,15 +124,15 @@ class FastFront:
             await application(scope, receive, send)
             return
         start, headers = time.perf_counter(), dict(scope["headers"])
-        foremost, context = self.addresses[scope["path"]]
-        if not self._takes(scope, headers, foremost):
+        at_once, context = self.addresses[scope["path"]]
+        if not self._takes(scope, headers, at_once):
             await application(scope, receive, send)
             return
         message = pace.begin(receive())
         answer = None
         if not isinstance(message, pace.Waiting) and _is_whole(message):
             try:
-                answer = await foremost.answer(scope, message["body"], context)
+                answer = await at_once.answer(scope, message["body"], context)
             except Exception as error:  # noqa: BLE001 - the endpoint answers it
                 scope[_FAILURE], scope[STARTED] = error, start
         if answer is None:
@@ -140,7 +140,7 @@ class FastFront:
             return
         request_id, status = new_request_id(), None
         head = [
-            *self._transport.way(scope, headers.get(b"host", b"")).complete(foremost.headers),
+            *self._transport.way(scope, headers.get(b"host", b"")).complete(at_once.headers),
             (b"content-length", b"%d" % len(answer)),
             (b"x-request-id", request_id.encode()),
         ]
@@ -151,11 +151,11 @@ class FastFront:
         finally:
             self._note(scope, request_id, status, len(answer), start)
 
-    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: FastPathAtOnce[object]) -> bool:
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], at_once: FastPathAtOnce[object]) -> bool:
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
-            and _has_form(scope, foremost.media_type)
+            and _has_form(scope, at_once.media_type)
             and len(headers) == len(scope["headers"])
             and b"x-request-id" not in headers
         )
@@ -167,21 +167,21 @@ class FastFront:
 
 
 class FastEndpoint(Endpoint[H]):
-    """An endpoint with a short way for requests of the form that ``web.hot`` describes."""
+    """An endpoint with a short way for requests of the form that ``web.fast_path`` describes."""
 
     def __init__(
         self,
-        hot: FastPath[H],
+        fast: FastPath[H],
         context: H,
         methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
         table: Table,
         shape: Shape,
     ) -> None:
         super().__init__(context, methods, table, shape)
-        self._hot = hot
+        self._fast = fast
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not _has_form(scope, self._hot.media_type):
+        if not _has_form(scope, self._fast.media_type):
             await super().__call__(scope, receive, send)
             return
         answer = None
@@ -191,14 +191,14 @@ class FastEndpoint(Endpoint[H]):
                 raise failure
             message = await receive()
             if _is_whole(message):
-                answer = await self._hot.decide(scope, message["body"], self._context)
+                answer = await self._fast.decide(scope, message["body"], self._context)
         except Exception as error:  # noqa: BLE001 - an endpoint has an answer to each
             await self._fail(error, scope, receive, send)
             return
         if answer is None:
             await super().__call__(scope, _receive_again(message, receive), send)
             return
-        headers = [*self._hot.headers, (b"content-length", b"%d" % len(answer))]
+        headers = [*self._fast.headers, (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 

@@ -1,4 +1,4 @@
-"""Answer token requests and tokeninfo by the short ways of ``web.hot`` (given 4.1, 4.3, decision 0057)."""
+"""Answer token requests and tokeninfo by the short ways of ``web.fast_path`` (given 4.1, 4.3, decision 0057)."""
 
 from collections.abc import Mapping, Sequence
 

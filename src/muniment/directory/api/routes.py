@@ -1,6 +1,7 @@
 """Every address of the directory on one page: its methods, what they take and answer, and the codes of its refusals.
 
-Sources: given 4.1 to 4.5, and docs/interface.md for the console.
+What a row says of credentials only describes: its function asks for them itself. Sources: given 4.1 to 4.5, and
+docs/interface.md for the console.
 """
 
 from starlette.requests import Request
@@ -49,7 +50,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         oauth.tokeninfo,
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
-        foremost=fast_path.TOKENINFO,
+        at_once=fast_path.TOKENINFO,
     )
     login = {
         "GET": Operation(
@@ -72,8 +73,8 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 ),
                 _REDIRECT,
             ),
-            hot=fast_path.LOGIN,
-            foremost=fast_path.REFRESH,
+            fast=fast_path.LOGIN,
+            at_once=fast_path.REFRESH,
         ),
     }
     revocation = {

@@ -1,4 +1,4 @@
-"""Read request bodies within caps: forms, JSON, raw bytes. Bodies that strangers send are read here or in ``hot``."""
+"""Read request bodies within caps: forms, JSON, raw bytes. A stranger's body is read here or in ``fast_path``."""
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterator
