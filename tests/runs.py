@@ -76,7 +76,6 @@ LONG: tuple[str, ...] = (
     "rights/test_every_address.py::test_a_right_that_holds_is_used",
     "e2e/test_browser.py::test_an_administrator_permits_plain_http_and_takes_it_back",
     "e2e/test_backup.py::test_a_restore_killed_at_any_step_is_not_served_and_can_be_given_again",
-    "e2e/test_quality.py::test_a_set_is_uploaded_and_its_hits_are_scored_page_by_page",
     "corpus/test_cases.py::test_a_search_finds_what_a_person_would_expect",
     "e2e/test_exports.py::test_an_export_that_is_killed_goes_on",
     "rights/test_every_address.py::test_a_guard_that_changes_while_a_request_is_under_way_is_obeyed",

@@ -168,6 +168,7 @@ def test_a_document_is_made_whole_or_not_at_all(
     )
 
 
+@pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize("text", [SMALL, LARGE], ids=["small", "large"])
 def test_content_is_replaced_whole_or_not_at_all(house: House, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packs, "_LIFE", 0)
@@ -289,6 +290,7 @@ def test_contents_come_in_whole_or_not_at_all_by_any_door(
     assert unnamed() == 0, "what nobody could be sure of goes later"
 
 
+@pytest.mark.campaign_on("postgresql")
 def test_a_document_is_deleted_or_stays_whole(house: House) -> None:
     made = iter([house.create(SMALL % number).json()["properties"]["r_object_id"] for number in range(30)])
     sent = {SMALL % number for number in range(30)}
@@ -327,6 +329,7 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
         return error
 
 
+@pytest.mark.campaign_on("postgresql")
 def test_an_import_says_what_it_could_not_keep_and_the_next_brings_the_rest(house: House, tmp_path: Path) -> None:
     numbers = itertools.count()
     folder = tmp_path

@@ -287,6 +287,7 @@ def large(engine: Sqlite | Postgres, loop: Loop, tmp_path_factory: pytest.TempPa
     world.close()
 
 
+@pytest.mark.campaign_on("postgresql")
 def test_no_list_is_forgotten(large: Large) -> None:
     lists = set()
     for template in {route.path for route in routes() if route.path.startswith("/rest/")}:

@@ -32,7 +32,7 @@ BIRDS = JudgedSet(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.skipif(find_spec("ir_measures") is None, reason="ir-measures has no wheel for this machine")
 def test_a_set_is_uploaded_and_its_hits_are_scored_page_by_page(tmp_path: Path) -> None:
     with ours.serving(ours.prepare(tmp_path / "data"), "repository.items_per_page=2") as site:

@@ -49,7 +49,9 @@ def following(place: Place, *arguments: str, polling: bool = False) -> Iterator[
     assert log.read_text().endswith("Stopped.\n")
 
 
-@pytest.mark.parametrize("polling", [False, True], ids=["notices", "polling"])
+@pytest.mark.parametrize(
+    "polling", [pytest.param(False, id="notices"), pytest.param(True, id="polling", marks=pytest.mark.campaign)]
+)
 def test_what_happens_in_a_watched_folder_happens_in_the_repository(place: Place, polling: bool) -> None:
     place.write("a.txt", "one")
     place.write("b.txt", "two")
