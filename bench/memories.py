@@ -17,7 +17,7 @@ from muniment.directory.sign_in import line
 from muniment.repository.api.callers import tokeninfo
 from muniment.repository.bulk.exports import destination
 from muniment.repository.search.analysis import analysis, compounds, excerpts
-from muniment.repository.search.answering import cache as memory
+from muniment.repository.search.answering import cache
 from muniment.repository.search.index.tantivy import engine, snapshot
 from muniment.repository.search.index.tantivy.compiling import rarity
 from muniment.repository.search.meaning import nearness
@@ -67,10 +67,10 @@ def caps(data: Data) -> list[Cap]:
         *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
         Cap("callers whose seconds are counted", f"{fair_queue._MOST_REMEMBERED:,} a kind of question"),
         Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
-        Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
-        Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
+        Cap("search documents, read", f"{cache._BYTES / 1e6:g} MB"),
+        Cap("search documents, bound to types", f"{cache._BYTES / 1e6:g} MB"),
         Cap("types of repositories", f"{object_types._CATALOGUES:,}"),
-        Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
+        Cap("ACLs that callers were granted", f"{cache._ACLS:,}"),
         Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
         Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
         Cap("callers whose words were counted", f"{snapshot._CALLERS // snapshot._CALLER:,} an index"),

@@ -259,7 +259,7 @@ class Transactions:
 
     @asynccontextmanager
     async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
-        """Let the decisions of the block share a transaction (``web.common_transaction``).
+        """Let the decisions of the block share a transaction (``common_transaction``).
 
         It is rolled back at the end of the block, unless the block has committed it.
         """

@@ -1,8 +1,8 @@
 """How does an administrator of the directory change its users and groups at a repository?
 
-The rules are in the decisions of the directory, and in those that bind both halves (``guards``, ``departures``). The
-transaction of each change checks that the caller is an administrator of the directory. The same is checked before a new
-password is hashed.
+The rules are in the decisions of the directory, and in those that bind both halves (``guards``, ``person_removal``).
+The transaction of each change checks that the caller is an administrator of the directory. The same is checked before
+a new password is hashed.
 """
 
 from collections.abc import Iterator, Mapping

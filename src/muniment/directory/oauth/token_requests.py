@@ -83,7 +83,7 @@ JointGrant: TypeAlias = Callable[
     [Connection, DirectoryOptions, AccessCache, PublicClientCache, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
-"""A joint decision about token requests (``web.transactions``). If its last argument is true, there is only one
+"""A joint decision about token requests (``database.transactions``). If its last argument is true, there is only one
 request."""
 
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import BigId, PreparedStatement, directory_tables, required
-from muniment.directory import version_stamps as marks
+from muniment.directory import version_stamps
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
@@ -356,7 +356,7 @@ _LIVE_OF_GRANT = (
 )
 _REFRESHED = sa.select(
     _grants.c.refresh_digest,
-    marks.GENERATION,
+    version_stamps.GENERATION,
     _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
     _grants.c.live_bound,
     *_GRANT,
@@ -380,7 +380,7 @@ _KEEP_BOUND = PreparedStatement(
     _grants.update().where(_grants.c.id == sa.bindparam("grant")).values(live_bound=sa.bindparam("bound"))
 )
 _TOKEN_STATE = PreparedStatement(
-    sa.select(*_access_tokens.c["id", "expires"], marks.GENERATION, marks.ENDINGS, *_GRANT)
+    sa.select(*_access_tokens.c["id", "expires"], version_stamps.GENERATION, version_stamps.ENDINGS, *_GRANT)
     .select_from(_access_tokens.join(_grants))
     .where(_access_tokens.c.digest == sa.bindparam("access"))
 )

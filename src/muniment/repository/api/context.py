@@ -33,7 +33,7 @@ from muniment.repository.store import repositories
 from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.people import People, PeopleChanges, Who
-from muniment.repository.store.permissions import name_keys as bearers
+from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.name_keys import KeyCache
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -287,16 +287,16 @@ class Caller:
         lacking = self._context.bearers.lacks(caller.names)
         if not lacking:
             return
-        keys_of = await self._context.transactions.read(bearers.bound_keys, lacking.values())
+        keys_of = await self._context.transactions.read(name_keys.bound_keys, lacking.values())
         if unbound := {name: identity for name, identity in lacking.items() if identity not in keys_of}:
-            new_keys = await self._context.transactions.write(bearers.bind, unbound, self._context.clock())
+            new_keys = await self._context.transactions.write(name_keys.bind, unbound, self._context.clock())
             keys_of |= {identity: new_keys[name] for name, identity in unbound.items()}
         self._context.bearers.keep(keys_of)
 
     def _principals(self, cx: Connection) -> Principals:
         self._check_guard(cx)
         caller = self._bearer.principals()
-        return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
+        return caller.bound(self._context.bearers) or caller.with_keys(name_keys.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
         """Raise UnknownRepository if the repository was removed, NotSignedIn if another resource guards it by now."""
@@ -307,7 +307,7 @@ class Caller:
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
         bound_caller = caller.bound(self._context.bearers)
-        return bound_caller or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
+        return bound_caller or caller.with_keys(name_keys.bind(cx, caller.names, self._context.clock()))
 
     async def _use_right(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):

@@ -1,4 +1,4 @@
-"""Turn the pages of a search: by number, or along a walk that its cursors follow (``walks``)."""
+"""Turn the pages of a search: by number, or along a walk that its cursors follow (``scrolls``)."""
 
 from typing import NamedTuple
 

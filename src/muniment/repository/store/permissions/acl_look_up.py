@@ -72,7 +72,7 @@ _shown_names: Cache[_Question, str] = Cache(_REMEMBERED)
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
     """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs.
 
-    The process may remember the names for each caller until the mark of all ACLs changes (``marks``).
+    The process may remember the names for each caller until the mark of all ACLs changes (``version_stamps``).
     """
     mark, who = version_stamps.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
     names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((acl_id, *who), mark)) is not None}

@@ -251,7 +251,7 @@ _catalogues: Cache[int, Catalogue] = Cache(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
-    """Return a repository's types. The process may remember them until the mark of all types changes (``marks``)."""
+    """Return a repository's types. The process may remember them until their mark changes (``version_stamps``)."""
     mark = version_stamps.read(cx).types
     remembered = _catalogues.recall(repository_id, mark)
     if remembered is not None:
