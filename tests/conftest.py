@@ -88,6 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if runs.waits_for_campaign(item):
             item.add_marker("campaign")
+        if "german" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
         if runs.uses_s3(item):
             item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
     left_out = {item for item in items if not runs.applies(item)}

@@ -167,6 +167,7 @@ class World:
         self.repository_db = connections.Database(self.installation.database_url("repository"))
         self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         self._writers: dict[int, IndexWriter] = {}
+        self.tokens: dict[tuple[str, str], str] = {}
         self.numbers = itertools.count(1)
         self._make()
 
@@ -331,7 +332,6 @@ class Site:
         self.repository = f"/{self.names.prefix}/repositories/{world.repository}"
         self.search_address = f"{self.repository}/search"
         self.vocab = f"{{{self.names.vocab_namespace}}}"
-        self._tokens: dict[str, str] = {}
 
     def close(self) -> None:
         """Shut the application down."""
@@ -389,11 +389,10 @@ class Site:
     def administrator(self) -> str:
         """Give an access token of the administrator for the administration resource."""
         admin = self.world.admin(self.directory_names)
-        if self.administration_scope not in self._tokens:
-            self._tokens[self.administration_scope] = self.ask_token(admin, scope=self.administration_scope).json()[
-                "access_token"
-            ]
-        return self._tokens[self.administration_scope]
+        key = admin.id, self.administration_scope
+        if key not in self.world.tokens:
+            self.world.tokens[key] = self.ask_token(admin, scope=self.administration_scope).json()["access_token"]
+        return self.world.tokens[key]
 
     @property
     def administration_scope(self) -> str:
@@ -405,13 +404,13 @@ class Site:
     def bearer(self, person: Person | None = None) -> dict[str, str]:
         """Give the Authorization header of the person (the writer, if none is named)."""
         who = person or self.world.writer
-        if who.id not in self._tokens:
-            self._tokens[who.id] = self.issue(who)["access_token"]
-        return {"Authorization": f"Bearer {self._tokens[who.id]}"}
+        if (who.id, self.world.scope) not in self.world.tokens:
+            self.world.tokens[who.id, self.world.scope] = self.issue(who)["access_token"]
+        return {"Authorization": f"Bearer {self.world.tokens[who.id, self.world.scope]}"}
 
     def forget(self, person: Person) -> None:
         """Forget the token of whoever bore the person's name before."""
-        self._tokens.pop(person.id, None)
+        self.world.tokens.pop((person.id, self.world.scope), None)
 
     def create(
         self,

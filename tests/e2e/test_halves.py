@@ -30,8 +30,7 @@ class Pair:
             self.run("user", "add", f"{name}@people", "--password-stdin", given=f"password of {name}\n")
         self.run("resource", "add-member", "Archive of Ours", "writer@people", "friends@people")
         self.run("group", "add-member", "friends@people", "guest@people")
-        self.directory = Server(self._folder, free_port(), *DIRECTORY)
-        self.directory.wait_ready()
+        self.serve_directory(free_port())
         alone = (
             *("--set", "halves=repository"),
             *("--set", f"repository.tokeninfo_url={self.directory.base}/dirws/v1/authentication/oauth/tokeninfo"),
@@ -43,6 +42,11 @@ class Pair:
             assert done.returncode == 0, done.stderr
         self.repository = Server(repository, free_port(), *alone)
         self.repository.wait_ready()
+
+    def serve_directory(self, port: int) -> None:
+        """Start the directory."""
+        self.directory = Server(self._folder, port, *DIRECTORY)
+        self.directory.wait_ready()
 
     def run(self, *words: str, given: str = "") -> str:
         """Run a command on the directory's data folder; give what it prints."""
@@ -157,6 +161,9 @@ def test_a_half_alone_answers_nothing_of_the_other(pair: Pair) -> None:
 
 def test_a_directory_that_is_gone_is_said_to_be(pair: Pair) -> None:
     pair.directory.kill()
-    answer = pair.found({"Authorization": "Bearer anything"})
-    assert answer.status_code == 503
-    assert "directory" in answer.text
+    try:
+        answer = pair.found({"Authorization": "Bearer anything"})
+        assert answer.status_code == 503
+        assert "directory" in answer.text
+    finally:
+        pair.serve_directory(pair.directory.port)

@@ -116,6 +116,7 @@ def test_every_refusal_is_answered_by_some_address(refusals: Any) -> None:
     assert not missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted({route.path for route in routes() if endpoint(route)}))
 def test_every_address_is_in_the_docs(path: str) -> None:
     docs = "\n".join(file.read_text("utf-8") for file in (ROOT / "docs").glob("*.md"))

@@ -90,11 +90,13 @@ def test_every_clause_that_is_cited_is_in_the_interface() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_every_decision_that_is_cited_is_recorded() -> None:
     found = [f"{place}: {number}" for place, text in prose() for number in cited(text) - recorded()]
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_every_decision_is_cited_where_it_is_kept() -> None:
     """A record that no module, and no page about how the house is built, leads to decides nothing any more."""
     leading = [text for place, text in prose() if place.startswith(("src/", "ARCHITECTURE.md", "CONTRIBUTING.md"))]

@@ -4,6 +4,7 @@ import re
 import shlex
 from typing import Any, NamedTuple
 
+import pytest
 from starlette.routing import compile_path
 
 from muniment.directory.api import routes as directory_routes
@@ -80,11 +81,13 @@ def addressed(request: Printed) -> tuple[str, str]:
     raise AssertionError(f"there is no address {path}")
 
 
+@pytest.mark.slow
 def test_every_address_has_a_request() -> None:
     met = {addressed(request) for request in requests(PAGE.read_text("utf-8"))}
     assert met == operations().keys(), "print a request in docs/requests.md for each method of each address"
 
 
+@pytest.mark.slow
 def test_a_request_shows_a_token_where_the_password_may_stand() -> None:
     """An address of the repository takes either, so that the test with the password asks each of them."""
     for request in requests(PAGE.read_text("utf-8")):
@@ -92,6 +95,7 @@ def test_a_request_shows_a_token_where_the_password_may_stand() -> None:
         assert (BY_TOKEN in request.command) == takes_either, request.command
 
 
+@pytest.mark.slow
 def test_every_request_stands_below_its_address() -> None:
     page = PAGE.read_text("utf-8")
     for heading, text in re.findall(r"^### `(?:[A-Z]+ )?(\S+)`\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL):

@@ -82,6 +82,7 @@ def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
         assert not re.search(rf"{_SQL.pattern}{table}\b", names.sql), f"{module.room} names the table {table}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", ["directory", "repository"])
 def test_migrations_build_what_is_declared(half: Half, directory_db: Database, repository_db: Database) -> None:
     _import_all()

@@ -188,8 +188,8 @@ def test_ours_22_a_count_is_one_row(shelves: Shelves) -> None:
     assert named == {"total": 3}
 
 
-def test_ours_22_keywords_search_metadata_and_content(shelves: Shelves) -> None:
-    site = shelves.site
+def test_ours_22_keywords_search_metadata_and_content(site: Site) -> None:
+    shelves = Shelves(site)
     stored = site.http.post(
         f"{site.repository}/objects/{shelves.ids[3]}/contents",
         content=b"a walrus and a pump",

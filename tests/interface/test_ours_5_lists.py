@@ -184,14 +184,13 @@ def _single(entry: dict[str, Any], source: dict[str, Any], site: Site) -> dict[s
     return document
 
 
-def test_ours_5_an_inlined_entry_is_what_its_own_address_shows(cabinet: Cabinet) -> None:
-    site = cabinet.site
-    if not site.http.get(f"{site.repository}/objects/{cabinet.ids[0]}/content-media", headers=site.bearer()).is_success:
-        site.http.post(
-            f"{site.repository}/objects/{cabinet.ids[0]}/contents",
-            content=b"x",
-            headers=site.bearer() | {"Content-Type": "text/plain"},
-        )
+def test_ours_5_an_inlined_entry_is_what_its_own_address_shows(site: Site) -> None:
+    cabinet = Cabinet(site)
+    site.http.post(
+        f"{site.repository}/objects/{cabinet.ids[0]}/contents",
+        content=b"x",
+        headers=site.bearer() | {"Content-Type": "text/plain"},
+    )
     for address in _lists(cabinet)[1:]:
         plain = cabinet.ask(address, items_per_page="3").json()["entries"]
         inlined = cabinet.ask(address, items_per_page="3", inline="true").json()["entries"]

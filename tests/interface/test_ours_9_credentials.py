@@ -401,9 +401,13 @@ def test_a_ticket_opens_nothing_whose_resource_is_not_activated(site: Site) -> N
     site.world.admit(person, site.world.idle_resource_id)
     name = f"idle-{next(site.world.numbers)}"
     with site.world.repository_db.begin() as cx:
-        repositories.add(cx, name, site.world.idle_resource_id, "", site.world.clock())
+        made = repositories.add(cx, name, site.world.idle_resource_id, "", site.world.clock())
     address = f"/{site.names.prefix}/repositories/{name}"
-    assert site.http.get(address, headers={ticket_header(site): ticket(site, person)}).status_code == 401
+    try:
+        assert site.http.get(address, headers={ticket_header(site): ticket(site, person)}).status_code == 401
+    finally:
+        with site.world.repository_db.begin() as cx:
+            repositories.remove(cx, made)
 
 
 def test_a_browser_that_signed_in_sends_its_cookie_to_the_repository(site: Site) -> None:

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -101,6 +102,7 @@ def test_users_come_and_go(muniment: Muniment) -> None:
     assert muniment.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_pause_is_shown_and_ended_and_a_lock_stays(muniment: Muniment) -> None:
     """failures A5"""
     muniment("partition", "add", "paused")
@@ -170,6 +172,7 @@ def test_lists_leave_nobody_out(muniment: Muniment) -> None:
     assert len(re.findall("ou=room ", muniment("unit", "list", "crowd"))) == 1001
 
 
+@pytest.mark.slow
 def test_clients_are_public_or_confidential(muniment: Muniment) -> None:
     assert muniment("client", "add", "phone") == ""
     assert len(muniment("client", "add", "desk", "--confidential").strip()) >= 16
@@ -184,6 +187,7 @@ def test_clients_are_public_or_confidential(muniment: Muniment) -> None:
     assert "phone" not in muniment("client", "list")
 
 
+@pytest.mark.slow
 def test_a_resource_is_activated_once(muniment: Muniment) -> None:
     identifier = muniment("resource", "add", "The Big Archive").strip()
     assert muniment("resource", "activate", "The Big Archive").strip()
@@ -196,6 +200,7 @@ def test_a_resource_is_activated_once(muniment: Muniment) -> None:
     muniment("resource", "remove", "The Big Archive")
 
 
+@pytest.mark.slow
 def test_types_are_made_by_command_and_by_file(muniment: Muniment, tmp_path: Path) -> None:
     muniment("type", "add", "letter")
     muniment("type", "property", "letter", "pages", "integer")
@@ -222,6 +227,7 @@ def test_acls_are_made_changed_and_removed(muniment: Muniment) -> None:
     muniment("acl", "remove", "readers", code=3)
 
 
+@pytest.mark.slow
 def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> None:
     identifier = muniment("repository", "add", "second").strip()
     assert f"second\t{identifier}" in muniment("repository", "list")
@@ -232,6 +238,7 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     assert "Another" not in muniment("resource", "list")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "..", "a\udcff"])
 def test_a_repository_that_nobody_could_name_is_not_made(muniment: Muniment, name: str) -> None:
     """The resource that would guard it is not made, either. The event of the refusal is written."""
@@ -275,7 +282,11 @@ def test_what_each_owner_keeps_is_listed_and_checked(tmp_path: Path, capsys: pyt
     assert "NOT SOUND" in muniment.err
 
 
-def test_the_index_says_that_there_is_none_before_an_agent_ran(muniment: Muniment) -> None:
+@pytest.mark.slow
+def test_the_index_says_that_there_is_none_before_an_agent_ran(
+    initialise: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    muniment = Muniment(initialise(tmp_path / "data"), capsys)
     assert "no index yet" in muniment("index", "status")
     muniment("index", "check", code=5)
     assert "index agent" in muniment.err
@@ -347,6 +358,7 @@ def test_leading_options_may_stand_anywhere(data: Path, capsys: pytest.CaptureFi
     assert "web.port\t7\t" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_half_an_installation_keeps_to_its_half(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alone = Muniment(tmp_path / "alone", capsys)
     alone("--set", "halves=directory", "init")
@@ -387,6 +399,7 @@ def test_a_role_without_the_right_to_make_tables_is_told_so() -> None:
     assert "permission denied for schema public. Let the role" in failure.sentence
 
 
+@pytest.mark.slow
 def test_a_character_that_the_output_cannot_show_ends_no_command(muniment: Muniment) -> None:
     muniment("acl", "add", "Zo\u00eb", "world=READ")
     script = "from muniment.cli import main; main()"
@@ -402,6 +415,7 @@ def test_a_character_that_the_output_cannot_show_ends_no_command(muniment: Munim
     muniment("acl", "remove", "Zo\u00eb")
 
 
+@pytest.mark.slow
 def test_log_lines_of_a_command_do_not_stand_among_what_it_prints(muniment: Muniment) -> None:
     command = [sys.executable, "-c", "from muniment.cli import main; main()", "--data", str(muniment.data)]
     told = subprocess.run([*command, "index", "rebuild"], check=False, capture_output=True, text=True)

@@ -22,6 +22,7 @@ def complete(script: str, *words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_and_options(script: str) -> None:
     assert {"user", "search", "object"} <= set(complete(script, ""))
     assert complete(script, "us") == ["user"]

@@ -95,6 +95,7 @@ def test_what_would_break_an_id_is_refused_with_the_reason(muniment: Muniment) -
     muniment(*apart, "user", "rename", "bob@staff", "robert", "--force")
 
 
+@pytest.mark.slow
 def test_a_removed_client_is_taken_out_of_acls(muniment: Muniment) -> None:
     """So a later client of the name has none of its rights."""
     muniment("acl", "add", "machines", "scanner@OAuthClients=READ")
@@ -103,6 +104,7 @@ def test_a_removed_client_is_taken_out_of_acls(muniment: Muniment) -> None:
     assert "scanner" not in muniment("acl", "list")
 
 
+@pytest.mark.slow
 def test_a_client_by_which_people_sign_in_to_a_repository_stays(muniment: Muniment) -> None:
     basic = ("--set", "repository.basic_client=Muniment-Basic")
     for options, name, setting in (
@@ -126,6 +128,7 @@ def test_a_client_by_which_people_sign_in_to_a_repository_stays(muniment: Munime
     assert "signing-in" not in muniment("client", "list")
 
 
+@pytest.mark.slow
 def test_a_session_shows_the_whole_name_of_its_client(muniment: Muniment) -> None:
     muniment("user", "add", "ada@staff", "--random")
     muniment("client", "add", "scanner@hall")
@@ -147,6 +150,7 @@ def test_a_guard_that_was_renamed_stays_the_guard(muniment: Muniment) -> None:
     assert "Documents of main" not in muniment("resource", "list")
 
 
+@pytest.mark.slow
 def test_groups_that_contain_each_other_are_named(muniment: Muniment) -> None:
     for group in ("board@staff", "chairs@staff"):
         muniment("group", "add", group)
@@ -175,6 +179,7 @@ def test_an_accessor_whom_nobody_knows_is_named(muniment: Muniment) -> None:
     assert "'nobody@nowhere'" in muniment.err
 
 
+@pytest.mark.slow
 def test_system_attributes_are_set_by_command(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = muniment("system", "list")
     assert listed.startswith("directory.auth.EnforceSSL\t\ttrue or false\t")

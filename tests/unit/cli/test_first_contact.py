@@ -27,6 +27,7 @@ def muniment(made: Path, capsys: pytest.CaptureFixture[str]) -> Muniment:
     return Muniment(made, capsys)
 
 
+@pytest.mark.slow
 def test_a_command_alone_shows_its_help(muniment: Muniment) -> None:
     for arguments in ([], ["user"], ["index"]):
         muniment(*arguments, code=2)
@@ -34,10 +35,12 @@ def test_a_command_alone_shows_its_help(muniment: Muniment) -> None:
         assert "muniment: Usage" not in muniment.err
 
 
+@pytest.mark.slow
 def test_it_says_which_release_it_is(muniment: Muniment) -> None:
     assert re.fullmatch(r"muniment \d+\.\d+\S*, Python 3\.\d+\.\d+\S*\n", muniment("--version"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "to_do"),
     [
@@ -99,6 +102,7 @@ def test_what_a_database_refuses_is_said_with_what_to_do(reason: str, to_do: str
     assert "SELECT" not in failure.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

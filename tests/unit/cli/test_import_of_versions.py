@@ -93,6 +93,7 @@ def test_a_file_whose_object_somebody_else_has_checked_out_is_reported_and_skipp
     assert "1 replaced" in place.load(), "the importer's own check-out does not stop them"
 
 
+@pytest.mark.slow
 def test_a_current_version_that_is_not_the_latest_keeps_its_content(place: Place) -> None:
     place.write("a.txt", "first")
     place.load()
@@ -132,6 +133,7 @@ def test_a_mirroring_import_moves_the_current_version_and_deletes_no_version_tha
     assert not [path for path in place.tree() if "deep" in path]
 
 
+@pytest.mark.slow
 def test_the_former_folder_of_a_document_that_somebody_has_checked_out_goes_when_the_document_moves(
     place: Place,
 ) -> None:
@@ -148,6 +150,7 @@ def test_the_former_folder_of_a_document_that_somebody_has_checked_out_goes_when
     assert set(place.tree()) == {"Papers", "Papers/other", "Papers/other/a.txt", "Papers/other/b.txt"}
 
 
+@pytest.mark.slow
 def test_another_acl_is_put_on_every_version(place: Place) -> None:
     place.write("a.txt", "first")
     place.load("--acl", "public")

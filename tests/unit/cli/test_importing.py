@@ -139,6 +139,7 @@ def test_a_change_that_keeps_size_and_time_is_found_by_checksum(place: Place) ->
     assert place.content("Papers/a.txt") == "two"
 
 
+@pytest.mark.slow
 def test_what_was_deleted_in_the_repository_is_made_again(place: Place) -> None:
     place.write("deep/a.txt", "one")
     place.load()
@@ -227,6 +228,7 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
     assert len(kept) == 9, "nothing is left of what was refused"
 
 
+@pytest.mark.slow
 def test_a_broken_content_of_equal_bytes_doubles_no_object(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("first.txt", "same")
     place.load()
@@ -363,6 +365,7 @@ def test_another_acl_is_put_on_what_was_imported_before(place: Place, monkeypatc
     assert place.tree()["Papers/new.txt"].acl_id == acls["Papers"], "without the option all stays as it is"
 
 
+@pytest.mark.slow
 def test_another_name_renames_the_cabinet(place: Place) -> None:
     place.write("a.txt", "one")
     place.load()
@@ -635,6 +638,7 @@ def test_two_imports_that_begin_together_make_each_object_once(place: Place) -> 
     assert len(place.tree()) == 301, "the cabinet and each file once"
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_machine_imports_is_left_to_it(place: Place) -> None:
     place.write("a.txt", "one")
     lease = Lease("import", record.key(f"1 {place.folder.resolve()}"))

@@ -88,6 +88,7 @@ def test_a_difference_is_named_and_a_repair_is_left_to_the_agent(papers: Papers)
     assert (report["repository"], report["sound"], report["missing"], report["objects"]) == ("main", True, 0, 4)
 
 
+@pytest.mark.slow
 def test_a_repair_is_confirmed_while_an_agent_runs(papers: Papers) -> None:
     lost = papers.damage()
     with papers.follow():

@@ -156,6 +156,7 @@ def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: Sta
     assert "stands still" not in office.run("repository", "give", eve, "--all-of", bob)
 
 
+@pytest.mark.slow
 def test_no_more_objects_are_named_than_go_in_one_commit(office: StaffData) -> None:
     eve = office.user("eve")
     named = [f"{number:016x}" for number in range(26)]

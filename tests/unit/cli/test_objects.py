@@ -44,6 +44,7 @@ def put(muniment: Muniment, *arguments: str) -> str:
     return muniment("object", "put", *arguments).strip()
 
 
+@pytest.mark.slow
 def test_an_object_is_put_shown_and_fetched(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
     given = ["-p", "pages=3", "-p", "keywords=one", "-p", "keywords=two", "-p", "title=A letter"]
     object_id = put(muniment, str(letter), "--type", "letter", "--acl", "public", "--owner", "ada@staff", *given)
@@ -97,6 +98,7 @@ def test_what_is_refused_leaves_no_content(muniment: Muniment, letter: Path) -> 
     assert contents(muniment.data / "content") == []
 
 
+@pytest.mark.slow
 def test_damaged_content_is_not_written_as_if_it_were_whole(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
     object_id = put(muniment, str(letter))
     spoil(muniment.data / "content", letter.read_bytes())

@@ -45,6 +45,7 @@ def fill(muniment: Muniment, files: Path, count: int) -> None:
     muniment("import", str(files), "--no-wait")
 
 
+@pytest.mark.slow
 def test_a_resource_that_guards_a_repository_is_not_removed(muniment: Muniment) -> None:
     """failures C10"""
     muniment("resource", "remove", "Documents of main", code=3)
@@ -57,6 +58,7 @@ def test_a_resource_that_guards_a_repository_is_not_removed(muniment: Muniment) 
     muniment("resource", "remove", "Other", code=3)
 
 
+@pytest.mark.slow
 def test_a_directory_that_runs_apart_cannot_know(muniment: Muniment) -> None:
     apart = ["--set", "halves=directory"]
     muniment(*apart, "resource", "remove", "Documents of main", code=3)

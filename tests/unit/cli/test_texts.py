@@ -31,6 +31,7 @@ def date(file: Path, text: str) -> None:
     os.utime(file, ns=(nanoseconds, nanoseconds))
 
 
+@pytest.mark.slow
 def test_what_was_not_read_is_counted_by_reason_and_listed_by_name(
     place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_what_was_not_read_is_counted_by_reason_and_listed_by_name(
     assert ended[-1] == "  and 1 more: 'muniment index report --files -r main' lists all"
 
 
+@pytest.mark.slow
 def test_a_document_keeps_the_date_of_its_file(place: Place) -> None:
     old, kept = place.write("old.txt", "one"), place.write("kept.txt", "two")
     date(old, OLD)

@@ -115,6 +115,7 @@ def give_page(muniment: Muniment, object_id: str, page: bytes) -> None:
         object_contents.put(cx, repository, administrator, object_id, place, uploaded, "text/plain", data.now)
 
 
+@pytest.mark.slow
 def test_the_check_reads_what_deleted_objects_have(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content_references, "_AT_A_TIME", 1)
     cabinet = members(muniment)["papers"]
@@ -140,6 +141,7 @@ def test_the_check_reads_what_deleted_objects_have(muniment: Muniment, monkeypat
     assert said[1].startswith(f"  {first['three']}: replace its content, or")
 
 
+@pytest.mark.slow
 def test_the_check_passes_over_what_is_purged_meanwhile(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
     cabinet = members(muniment)["papers"]
     muniment(*KEPT, "object", "rm", "--recursive", cabinet)

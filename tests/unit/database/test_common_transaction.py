@@ -164,10 +164,11 @@ def short_statements(cx: Connection) -> None:
         add(cx, number)
 
 
-@pytest.mark.parametrize("how", ["a long statement", "many short ones", "no decision"])
+# On PostgreSQL a transaction of many short statements keeps nobody waiting.
+@pytest.mark.parametrize(
+    "how", ["a long statement", pytest.param("many short ones", marks=pytest.mark.only("sqlite")), "no decision"]
+)
 def test_a_transaction_that_holds_the_writer_too_long_is_rolled_back(transactions: Transactions, how: str) -> None:
-    if how == "many short ones" and transactions.database.dialect == "postgresql":
-        pytest.skip("there a transaction keeps nobody waiting")
     transactions._hold_seconds = 0.05
     done: list[str] = []
 
@@ -211,6 +212,7 @@ def test_nothing_is_held_before_the_first_write(transactions: Transactions) -> N
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "On PostgreSQL a transaction keeps nobody waiting.")
 def test_who_held_the_writer_waits_and_others_go_first(transactions: Transactions) -> None:
     """The caller waits four times as long, and everybody else's batches once, also those of another process."""

@@ -31,6 +31,7 @@ def filled(repository_db: Database, now: Instant) -> Database:
     return repository_db
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", range(10))
 def test_a_list_may_have_any_length(filled: Database, count: int) -> None:
     with filled.read() as cx:
@@ -49,6 +50,7 @@ def test_a_list_may_be_longer_than_what_is_filled_up(filled: Database) -> None:
         assert [row[0] for row in _STATEMENT.all(cx, names=many, least=-1)] == NAMES
 
 
+@pytest.mark.slow
 def test_booleans_are_booleans_and_null_stays_null(filled: Database) -> None:
     with filled.begin() as cx:
         cx.execute(acls.update().where(acls.c.name == NAMES[1]).values(common=None))

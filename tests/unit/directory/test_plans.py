@@ -47,6 +47,7 @@ def office(directory_db: Database, now: Instant) -> Office:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "PostgreSQL plans by the rows there are.")
 @pytest.mark.parametrize("what", QUESTIONS)
 def test_each_is_looked_up_by_its_key(office: Office, what: str) -> None:

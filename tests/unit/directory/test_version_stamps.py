@@ -58,6 +58,7 @@ def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instan
         before = after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", sorted(set(directory_tables.tables) - {"generation"}))
 def test_a_write_to_any_column_renews_it_unless_the_column_decides_nothing(
     office: Office, now: Instant, table: str

@@ -151,6 +151,7 @@ def test_every_link_of_every_page_leads_to_a_page_and_to_a_part_of_it() -> None:
     assert followed > 25
 
 
+@pytest.mark.slow
 def test_no_page_shows_markdown_that_was_not_understood() -> None:
     for name in documentation.names():
         tree = rendered(name)

@@ -29,6 +29,7 @@ def new_repository(world: World) -> Iterator[str]:
             cx.execute(sa.delete(repositories.repositories).where(repositories.repositories.c.name == name))
 
 
+@pytest.mark.slow
 def test_a_repository_without_an_index_does_not_stop_the_others(site: Site, world: World) -> None:
     world.catch_up()
     with new_repository(world) as name:

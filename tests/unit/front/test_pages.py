@@ -236,6 +236,7 @@ def test_a_name_that_no_page_can_have_is_unknown(site: Site, name: str) -> None:
         assert site.http.get(address).status_code == 404
 
 
+@pytest.mark.slow
 def test_no_address_fails_for_a_name_that_no_file_can_have(site: Site) -> None:
     """What strangers send reaches no file system: not in the path, the query or a header."""
     long, bearer = "x" * 300, site.bearer()

@@ -50,6 +50,7 @@ def _count_many(path: Path, told_by: "multiprocessing.SimpleQueue[int]") -> None
     told_by.put(told(Tally(path), "alice", 500))
 
 
+@pytest.mark.slow
 def test_processes_count_together(path: Path) -> None:
     fork = multiprocessing.get_context("fork")
     queue = fork.SimpleQueue()

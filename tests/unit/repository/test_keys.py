@@ -21,6 +21,7 @@ def test_a_permutation_meets_every_number_once(bits: int) -> None:
     assert sorted(permutation(number) for number in range(1 << bits)) == list(range(1 << bits))
 
 
+@pytest.mark.slow
 @given(KEYS, st.sets(st.integers(0, (1 << 56) - 1), max_size=50))
 def test_no_two_of_the_whole_width_meet(key: bytes, numbers: set[int]) -> None:
     permutation = Permutation(key, keys.BITS)
@@ -29,6 +30,7 @@ def test_no_two_of_the_whole_width_meet(key: bytes, numbers: set[int]) -> None:
     assert all(0 <= number < 1 << 56 for number in met)
 
 
+@pytest.mark.slow
 @given(KEYS, st.integers(0, 1 << 40), st.integers(1, 1000))
 def test_no_new_number_is_one_of_the_former_and_no_two_are_equal(key: bytes, counter: int, step: int) -> None:
     permutation = Permutation(key, keys.BITS)
@@ -64,6 +66,7 @@ def test_two_keys_scramble_differently_and_one_key_always_alike() -> None:
     assert [one(number) for number in range(50)] == [Permutation(b"1" * 32, keys.BITS)(n) for n in range(50)]
 
 
+@pytest.mark.slow
 @given(KEYS, st.binary(max_size=500), st.lists(st.text(max_size=20), max_size=4))
 def test_what_is_sealed_opens_bound_to_the_same(key: bytes, plain: bytes, bound: list[str]) -> None:
     sealed = Seal(key).seal(plain, *bound)

@@ -38,6 +38,7 @@ def administrators(office: Office, now: Instant, count: int) -> list[Entry]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_last_administrator_stays(directory_db: Database, now: Instant, way: str) -> None:
     """failures C12: the rule is the decision's, not the command line's."""
@@ -90,6 +91,7 @@ def hide(office: Office, now: Instant, where: str) -> tuple[Entry, Entry]:
 CONTAINERS = ["partition", "unit", "root unit", "group"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["disabled", "locked", "without a password", "removed"])
 @pytest.mark.parametrize("where", CONTAINERS)
 def test_a_container_counts_by_who_lies_in_it(directory_db: Database, now: Instant, where: str, way: str) -> None:
@@ -115,6 +117,7 @@ def test_an_empty_unit_does_not_let_the_administrators_go(directory_db: Database
         decisions.remove_from_role(cx, resources.administration(cx), entries.administrators(cx))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", CONTAINERS)
 def test_the_rule_reads_no_more_rows_however_many_users_there_are(
     directory_db: Database, now: Instant, where: str

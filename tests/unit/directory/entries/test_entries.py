@@ -79,6 +79,7 @@ def test_every_entry_is_found_by_its_location(office: Office, now: Instant) -> N
             entries.find_unit(cx, office.names, entries.location(office.names, jo))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unknown", ["", "alice", "alice@", "@People", "alice@Nowhere", "a\x00@People", "\ud800@x"])
 def test_an_unknown_user_is_unknown_whatever_the_spelling(office: Office, unknown: str) -> None:
     with office.db.read() as cx, pytest.raises(UnknownEntry):
@@ -182,6 +183,7 @@ def test_an_attribute_is_kept_under_our_name_and_shown_under_the_wires(office: O
         assert attributes.stored_values(cx, office.bob.id) == {"room": ["east", 7]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values"), [("", ["a"]), ("9", ["a"]), ("cn", ["a"]), ("room", ["\x00"]), ("room", ["a"] * 101)]
 )

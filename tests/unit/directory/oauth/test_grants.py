@@ -140,6 +140,7 @@ def _refused(office: Office, gate: PasswordGate, username: str, right: bool, now
     return outcome.sentence, sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", REASONS)
 def test_whatever_is_wrong_with_the_user_it_is_refused_alike(
     office: Office, gate: PasswordGate, checks: list[str], now: Instant, reason: str
@@ -227,6 +228,7 @@ def test_a_password_changed_while_the_check_waited_decides(office: Office, now: 
     assert isinstance(office.finish(attempt, True, now), InvalidGrant)
 
 
+@pytest.mark.slow
 def test_the_gate_decides_a_sign_in(office: Office, gate: PasswordGate, now: Instant) -> None:
     for password, right in ((PASSWORD, True), (PASSWORD.upper(), False)):
         attempt = office.begin(now)
@@ -238,6 +240,7 @@ def test_the_gate_decides_a_sign_in(office: Office, gate: PasswordGate, now: Ins
         assert isinstance(outcome, TokenResponse) == right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scope", ["", "resource:", "resource:Nothing", "resource:my+api", "resource:My API resource:x"]
 )
@@ -304,6 +307,7 @@ def test_a_refresh_token_serves_its_own_client_and_scope_only(office: Office, no
         office.refresh_in(cx, issued.refresh_token, now, scope="resource:My API")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", ["access_token", "refresh_token"])
 def test_revoking_either_token_ends_the_whole_grant(office: Office, now: Instant, token: str) -> None:
     issued, other = office.issue(now), office.issue(now)

@@ -72,6 +72,7 @@ def live_again(office: Office, now: Instant) -> None:
                 decisions.set_locked(cx, one, False, now)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ENDS_A_USER)
 def test_it_ends_every_grant_and_ticket_of_the_user_and_nothing_revives_them(
     office: Office, now: Instant, way: str
@@ -96,6 +97,7 @@ def test_it_ends_every_grant_and_ticket_of_the_user_and_nothing_revives_them(
         assert tickets.read(cx, others, now).user_id == office.bob.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ENDS_A_CLIENT)
 def test_it_ends_every_grant_issued_to_the_client_and_no_other(office: Office, now: Instant, way: str) -> None:
     """failures C4"""

@@ -43,6 +43,7 @@ def test_a_token_changed_in_any_place_cannot_be_parsed(office: Office, now: Inst
                         tokens.parse(cx, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("garbage", ["", "x", "A" * 54, "é" * 54, "=" * 54, "A" * 53 + "\n", "\x00" * 54, "A" * 10**6])
 def test_garbage_cannot_be_parsed(office: Office, garbage: str) -> None:
     """failures A14: a token of any other length is refused before it is decoded."""
@@ -174,6 +175,7 @@ def test_a_sweep_looks_at_no_more_than_it_is_told_and_passes_over_nothing(office
     assert all(before - after <= 3 for before, after in pairwise(left))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [1, 2, tokens.FEW])
 def test_at_most_so_many_tokens_of_a_grant_live(
     directory_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch, few: int
@@ -275,6 +277,7 @@ def test_parallel_refreshes_stay_within_the_live_tokens_of_a_grant(directory_db:
     assert not refresh(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["dead grants", "expired tokens", "a refresh"])
 def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work: str) -> None:
     """Whatever lives is passed over: SQLite reads no table from its beginning, PostgreSQL needs no sorting."""

@@ -45,6 +45,7 @@ def test_a_password_that_nobody_sees_is_none(gate: PasswordGate, blank: str) -> 
         assert make(f"{blank}x")
 
 
+@pytest.mark.slow
 def test_no_stored_password_is_never_right_and_costs_as_much(tmp_path: Path) -> None:
     gate = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=65_536, passes=3)
     stored = hash_password("a", memory_kib=65_536, passes=3)
@@ -64,6 +65,7 @@ def test_a_damaged_stored_hash_is_wrong_and_nothing_worse(gate: PasswordGate) ->
     assert not gate.check("rubbish", "a", ASKER, 0).result(30)
 
 
+@pytest.mark.slow
 def test_when_too_many_wait_the_next_is_told_so_and_the_waiting_are_served(tmp_path: Path) -> None:
     gate = PasswordGate(tmp_path, slots=1, queue=3, memory_kib=65_536, passes=2)
     stored = hash_password("a", **QUICK)

@@ -176,6 +176,7 @@ LIFTS: dict[str, Callable[[sa.Connection, Entry, Instant], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lift", LIFTS)
 def test_an_administrator_lifts_a_pause(office: Office, now: Instant, lift: str) -> None:
     attack(office, now)

@@ -90,6 +90,7 @@ def test_the_report_is_written_as_xml_too(site: Site) -> None:
     assert [each.findtext(f"{SPACE}id") for each in differences] == ["0" * 16, "1" * 16]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(("who", "status"), [("marta", 403), ("boris", 403), ("", 401)])
 def test_nobody_but_an_administrator_sees_it(site: Site, method: str, who: str, status: int) -> None:

@@ -27,6 +27,7 @@ def bug(*_about: Any, **_more: Any) -> Any:
     raise RuntimeError("a bug")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("failure", "left"), [(bug, 1), (lost_commit, 2)])
 @pytest.mark.parametrize("way", ["copy", "content", "replacement"])
 def test_content_goes_again_whatever_fails_unless_it_may_be_committed(

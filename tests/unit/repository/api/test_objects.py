@@ -178,6 +178,7 @@ def test_content_comes_in_parts_as_clients_really_send_it(site: Site) -> None:
     assert content.headers["content-type"] == "text/plain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pieces",
     [
@@ -210,6 +211,7 @@ def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, b
         assert media.content == b"bytes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -266,6 +268,7 @@ def posting(site: Site, path: str, kind: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body", "kind"),
     [
@@ -349,6 +352,7 @@ UPLOADS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @UPLOADS
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_upload_that_is_cancelled_while_it_is_synced_stops_nobody_and_leaves_nothing(
@@ -534,6 +538,7 @@ def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:
     assert site.shelf.files() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "status", "body", "stated"),
     [
@@ -629,6 +634,7 @@ def test_browse_shows_metadata_and_not_content(site: Site) -> None:
     assert (shown["acl-name"], shown["basic-permission"]) == ("marta@demo/seen", "Browse")
 
 
+@pytest.mark.slow
 def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
     made = site(
         "POST", "/acls", {"name": "my acl", "permitted": [{"accessor": "guests@demo", "basic-permission": "Read"}]}
@@ -664,6 +670,7 @@ def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
     assert site("GET", "/acls?object-type=nothing").headers["Muniment-Ignored"] == "object-type"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -693,6 +700,7 @@ def test_a_part_whose_media_type_no_database_can_store_is_refused(site: Site, qu
     assert site.shelf.files() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/acls/%00", "/acls/%ED%A0%80", "/types/%00", "/objects/%00", "/objects/0900000100000%00"]
 )
@@ -703,6 +711,7 @@ def test_a_path_of_any_bytes_is_unknown(site: Site, path: str) -> None:
     assert site("PUT", own, b'{"acl-name": "\\ud800"}', Content_Type="application/json").status_code == 400
 
 
+@pytest.mark.slow
 def test_folders_list_what_is_in_them_page_by_page(site: Site) -> None:
     cabinet = site("POST", "/cabinets", {"properties": {"object_name": "c"}}).json()["properties"]["r_object_id"]
     folder = site("POST", f"/folders/{cabinet}/folders", {"properties": {"object_name": "f"}})
@@ -731,6 +740,7 @@ def test_folders_list_what_is_in_them_page_by_page(site: Site) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -769,6 +779,7 @@ def test_conditions_are_obeyed(site: Site) -> None:
     assert site("DELETE", f"/objects/{object_id}", If_Match="*").status_code == 204
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [

@@ -89,6 +89,7 @@ async def begun(site: Site, token: str, count: int) -> tuple[list[Reader], list[
     return readers, tasks
 
 
+@pytest.mark.slow
 def test_one_download_more_than_a_caller_may_have_is_told_to_come_again(site: Site) -> None:
     async def scene() -> None:
         readers, tasks = await begun(site, "marta", MOST)

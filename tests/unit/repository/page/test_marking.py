@@ -1,5 +1,6 @@
 """A text in pieces: none is lost, and those that the index marks are marked."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def test_what_the_index_marks_is_marked() -> None:
     assert marking.pieces("", ()) == []
 
 
+@pytest.mark.slow
 @given(st.text(), st.sets(st.integers(0, 30)))
 def test_the_pieces_are_the_text(text: str, ends: set[int]) -> None:
     places = sorted(end for end in ends if end <= len(text))

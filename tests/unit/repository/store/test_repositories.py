@@ -24,6 +24,7 @@ def test_what_a_resource_guards_is_asked_of_the_database(repository_db: Database
 UNREACHABLE = ["", ".", "..", " ", " plans", "plans ", "a\nb", "\x1b[2J", "a\x00b", "a\udcff", "a\u202eb", "x" * 121]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNREACHABLE)
 def test_no_repository_is_made_that_nobody_could_name(repository_db: Database, now: Instant, name: str) -> None:
     with repository_db.begin() as cx, pytest.raises(WrongValue, match="1 to 120 printable characters"):

@@ -124,6 +124,7 @@ def test_json_that_repeats_a_key_is_refused(body: bytes) -> None:
         _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
 
 
+@pytest.mark.slow
 def test_a_repeated_key_among_many_is_found_quickly() -> None:
     keys = b",".join(b'"%d":0' % number for number in (*range(30_000), 29_999))
     start = time.process_time()

@@ -456,6 +456,7 @@ def damaged(original: Path, tmp_path: Path) -> Path:
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "lines are read alike for both")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_line_that_cannot_be_kept_is_named(damaged: Path, place: Place, damage: str) -> None:
@@ -469,6 +470,7 @@ def test_a_line_that_cannot_be_kept_is_named(damaged: Path, place: Place, damage
             assert not inventory.next_objects(cx, place.repository.id, 0, 1), "nothing was begun"
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "files, not databases")
 @pytest.mark.parametrize(
     ("text", "sentence"),
@@ -490,6 +492,7 @@ def test_a_line_that_is_no_json_of_ours_is_named(damaged: Path, place: Place, te
     assert place.guard == GUARD, "nothing was begun"
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "files, not databases")
 def test_a_line_may_not_be_endless(damaged: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
@@ -550,6 +553,7 @@ def test_an_altered_content_is_named_and_nothing_of_it_is_kept(damaged: Path, pl
     assert place.guard == GUARD
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "a rule of the lines")
 def test_a_saved_document_travels_as_it_was(original: Path) -> None:
     line = msgspec.json.decode((original / "saved-searches.jsonl").read_bytes().splitlines()[0])

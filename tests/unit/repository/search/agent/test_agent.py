@@ -85,6 +85,7 @@ def keys(index: FollowingIndex) -> list[str]:
     return [kept.key for kept in sorted(index.snapshot().documents(), key=lambda kept: kept.seq)]
 
 
+@pytest.mark.slow
 def test_a_batch_covers_so_many_changes_and_moves_the_position_past_them(shelf: Shelf) -> None:
     made = [shelf.add(f"pump {number}") for number in range(3)]
     with shelf.database.read() as cx:
@@ -98,6 +99,7 @@ def test_a_batch_covers_so_many_changes_and_moves_the_position_past_them(shelf: 
     assert shelf.writer.position == log[-1].position
 
 
+@pytest.mark.slow
 def test_a_batch_of_much_text_closes_early_without_losing_a_change(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,6 +496,7 @@ def test_the_agent_compacts_packs_between_its_other_work(
     assert b"".join(store.read(content)) == b"named"
 
 
+@pytest.mark.slow
 def test_any_number_of_objects_can_be_indexed_again_after_a_rebuild(shelf: Shelf) -> None:
     kept, readmitted = f"{1:016x}", {f"{number:016x}" for number in range(2, 70_000)}
     with shelf.database.begin() as cx:

@@ -327,6 +327,7 @@ def test_the_open_objects_are_bounded(shelf: Shelf, monkeypatch: pytest.MonkeyPa
     assert (checker.course.report.missing, checker.course.report.repaired) == (20, 20)
 
 
+@pytest.mark.slow
 def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         shelf.add(f"pump {number}", "valve")

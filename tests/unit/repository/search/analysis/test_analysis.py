@@ -145,6 +145,7 @@ def test_there_is_no_stemming_for_every_language() -> None:
         Analyser("Klingon")
 
 
+@pytest.mark.slow
 def test_flattened_text_knows_the_place_of_every_character() -> None:
     everything = "".join(chr(code) for code in range(0x20, 0x3000) if not 0xD800 <= code < 0xE000)
     for text in ("Plain TEXT", "ΟΔΟΣ Ünïcödé İstanbul Øre Straße — “x”", "Договор 2024 水泵", everything):

@@ -84,6 +84,7 @@ def test_a_passage_with_more_of_the_words_is_shown_even_if_one_word_is_common() 
     assert "pump has a valve" in shown
 
 
+@pytest.mark.slow
 def test_a_variant_deep_in_a_long_text_is_found_in_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "flange PN16 item 3/4 M12x50 " * 6000 + "then an e-mail"
     split = 0
@@ -193,6 +194,7 @@ def test_marks_are_the_places_of_the_excerpt_that_match(
     assert [shown[start:end] for start, end in finder.marks(shown)] == marked
 
 
+@pytest.mark.slow
 def test_marks_of_many_words_with_wildcards_cost_little() -> None:
     words = [f"{a}{b}lorem" for a in "bcdfghjklm" for b in "aeiou"]
     finder = Finder(ENGLISH, [*(Term(word, fuzzy=True) for word in words), *(Wild(f"{word}*") for word in words)])
@@ -202,6 +204,7 @@ def test_marks_of_many_words_with_wildcards_cost_little() -> None:
     assert time.process_time() - start < 2  # with each pattern read anew for each word, it is 10 seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [1, 150])
 def test_many_words_of_letters_and_digits_cost_little(there: int) -> None:
     """Such a word is also sought by its parts, of which the first is a single letter: each text has very many."""
@@ -267,6 +270,7 @@ def test_a_sentence_without_blanks_is_shown_as_it_was_written(leaf: Term | Wild 
     assert BREAK not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(170, 210))
 def test_a_piece_begins_anywhere_in_a_word(at: int) -> None:
     """Texts are folded piece by piece; a word over the seam is found, and its end is not taken for a word."""

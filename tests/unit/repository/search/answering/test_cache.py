@@ -1,5 +1,7 @@
 """What does a process remember from one search for the next?"""
 
+import pytest
+
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search.answering.cache import GrantedAcls, SearchCache
 from muniment.repository.search.aql.tree import PropertyList, Query, QueryLimits, RelativeDate
@@ -9,6 +11,7 @@ from tests.counting import cost
 from tests.shelf import JON, MARTA, Shelf
 
 
+@pytest.mark.slow
 def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf) -> None:
     memory = SearchCache()
     with shelf.database.begin() as cx:

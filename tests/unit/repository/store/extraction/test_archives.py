@@ -49,6 +49,7 @@ FILES = {"one.txt": "Grüße".encode(), "folder/two.docx": made.docx("zwei"), "t
 TEXT = "one.txt\nGrüße\nfolder/two.docx\nzwei\nthree.pdf\ndrei"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -66,6 +67,7 @@ def test_an_archive_gives_the_names_and_the_words_of_its_files(reader: Reader, n
     assert (found.text, found.note) == (TEXT, "")
 
 
+@pytest.mark.slow
 def test_what_systems_put_into_archives_is_left_out(reader: Reader) -> None:
     files = {"__MACOSX/._a.txt": b"\0\5\x16\7", "f/.DS_Store": b"\0\0", "Thumbs.db": OLD, "f/": b"", "a.txt": b"words"}
     found = read(reader, made.pack(files), "a.zip")
@@ -80,6 +82,7 @@ def test_archives_and_mails_hold_each_other(reader: Reader) -> None:
     assert all(words in text for words in ("letter.eml", "body", "attached.zip", "in.eml", "deep"))
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_hides_no_other(reader: Reader) -> None:
     bad = {"a.zip": encrypted_zip(made.pack({"x.txt": b"x"})), "b.zip": odd_zip(made.pack({"x.txt": b"x"}))}
     found = read(reader, made.pack({**bad, "c.pdf": b"%PDF-1.7 damaged", "deep.zip": nested(4), "d.txt": b"words"}))
@@ -90,6 +93,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(reader: Reader) -> None:
     assert "deeper than is read" in found.note
 
 
+@pytest.mark.slow
 def test_of_a_truncated_archive_the_beginning_is_read(reader: Reader) -> None:
     found = read(reader, tar({"a.txt": b"words", "b.txt": b"x" * 5000})[:3000], "a.tar")
     assert found.text.startswith("a.txt\nwords")
@@ -117,6 +121,7 @@ def test_an_archive_of_very_many_files_is_read_in_part(reader: Reader) -> None:
     assert "were not read: there are too many." in found.note
 
 
+@pytest.mark.slow
 def test_what_no_reader_here_reads_is_kept_for_another(reader: Reader) -> None:
     files = {"old.doc": OLD, "a.txt": b"words", "inner.zip": made.pack({"scan.pdf": made.pdf(picture=True)})}
     found = read(reader, made.pack(files), "a.zip")
@@ -127,6 +132,7 @@ def test_what_no_reader_here_reads_is_kept_for_another(reader: Reader) -> None:
     assert "So were 5 more." in many.note
 
 
+@pytest.mark.slow
 def test_without_a_tika_server_nothing_is_kept_and_a_note_says_so() -> None:
     with Reader(limits(RepositoryOptions())) as reader:
         found = read(reader, made.pack({"old.doc": OLD, "a.txt": b"words"}), "a.zip")

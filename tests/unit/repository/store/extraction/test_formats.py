@@ -92,15 +92,18 @@ def test_non_ascii_words_come_out_of_every_format(reader: Reader, name: str, pac
     assert found.note == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FORMATS if name.startswith("a.")])
 def test_a_file_is_known_by_its_bytes_whatever_it_is_called(reader: Reader, name: str) -> None:
     assert "Grüße" in read(reader, FORMATS[name], "holiday.jpeg", "application/octet-stream").text
 
 
+@pytest.mark.slow
 def test_a_pdf_gives_its_words(reader: Reader) -> None:
     assert read(reader, made.pdf("Grüße aus Büchern (naïve)"), "a.pdf") == Extracted("Grüße aus Büchern (naïve)", "")
 
 
+@pytest.mark.slow
 def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
     scan = Extracted("", "The pages hold pictures only, no text.", scanned=True)
     assert read(reader, made.pdf(picture=True), "a.pdf") == scan
@@ -133,6 +136,7 @@ def test_the_encoding_is_found(reader: Reader, content: bytes, media_type: str) 
     assert "Grüße" in read(reader, content, "", media_type).text
 
 
+@pytest.mark.slow
 def test_east_asian_and_cyrillic_charsets_are_known_inside_the_sandbox(reader: Reader) -> None:
     for charset, words in {"shift_jis": "日本語", "gb18030": "漢字", "euc-kr": "한국어", "koi8-r": "Привет"}.items():
         assert read(reader, words.encode(charset), "a.txt", f"text/plain; charset={charset}").text == words
@@ -152,12 +156,14 @@ def test_html_gives_words_apart_and_no_script(reader: Reader) -> None:
     assert read(reader, page, "a.html").text.split() == ["Title", "Head", "onetwothree", "four", "five", "six"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", ["a@", "<", "=?utf-8?q??=", 'undisclosed-recipients:;"staff'])
 def test_a_malformed_address_costs_no_mail_its_words(reader: Reader, sent: str) -> None:
     found = read(reader, f"Subject: Report\r\nFrom: {sent}\r\nMIME-Version: 1.0\r\n\r\nwords".encode(), "a.eml")
     assert found.text == f"Subject: Report\nFrom: {sent}\nwords"
 
 
+@pytest.mark.slow
 def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:
     found = read(reader, made.eml("Body", "<p>Other</p>", ("list.docx", made.docx("attached words"))), "a.eml")
     for expected in ("Büchner's subject", "zoe@example.org", "Body", "list.docx", "attached words"):
@@ -168,6 +174,7 @@ def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:
     assert "x.bin" in found.note
 
 
+@pytest.mark.slow
 def test_a_mail_within_a_mail_is_read(reader: Reader) -> None:
     outer, inner = EmailMessage(), EmailMessage()
     inner["Subject"], inner["From"] = "Inner subject", "zoe@example.org"
@@ -181,6 +188,7 @@ def test_a_mail_within_a_mail_is_read(reader: Reader) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_part_of_a_mail_is_read_but_no_part_twice(reader: Reader) -> None:
     """A mailing list puts its plain footer behind a part in HTML, and a program puts a picture between two parts."""
     both = MIMEMultipart("alternative", _subparts=[MIMEText("plain"), MIMEText("<p>the same</p>", "html")])
@@ -189,11 +197,13 @@ def test_every_part_of_a_mail_is_read_but_no_part_twice(reader: Reader) -> None:
     assert found.text.split() == ["plain", "first", "second", "footer"]
 
 
+@pytest.mark.slow
 def test_a_mail_whose_plain_form_is_blank_is_read_from_its_html(reader: Reader) -> None:
     both = MIMEMultipart("alternative", _subparts=[MIMEText(" \r\n"), MIMEText("<p>words</p>", "html")])
     assert read(reader, both.as_bytes(), "a.eml").text.split() == ["words"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -226,6 +236,7 @@ def test_text_is_cut_at_the_limit_and_says_so() -> None:
             assert "1000 characters" in found.note
 
 
+@pytest.mark.slow
 def test_blanks_of_every_kind_are_folded() -> None:
     every = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace() and chr(code) not in "\r\n"]
     for blank in every:
@@ -240,6 +251,7 @@ def test_characters_that_xml_forbids_are_dropped(reader: Reader) -> None:
     assert text == "one twothreefour " + "x" * 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -280,6 +292,7 @@ MANIFEST = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -294,6 +307,7 @@ def test_an_encrypted_file_says_so(reader: Reader, name: str, content: bytes) ->
         read(reader, content, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["a.docx", "a.odt", "a.xlsx", "a.pptx", "a.epub", "a.docx.gz", "a.txt.gz", "a.pdf", "a.rtf"]
 )
@@ -371,6 +385,7 @@ def odd_zip(content: bytes) -> bytes:
     return with_headers(content, 8, lambda _: 97)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inner", [encrypted_zip(nested(1)), odd_zip(nested(1)), nested(1)[:40]], ids=["encrypted", "odd", "damaged"]
 )
@@ -378,6 +393,7 @@ def test_an_archive_that_cannot_be_unpacked_inside_a_document_hides_no_text(read
     assert read(reader, made.docx("words", **{"word/embeddings/a.zip": inner}), "a.docx").text == "words"
 
 
+@pytest.mark.slow
 def test_archives_within_the_depth_allowed_are_no_bombs(reader: Reader) -> None:
     assert read(reader, made.docx("words", **{"word/embeddings/a.zip": nested(2)}), "a.docx").text == "words"
     assert read(reader, made.compress(b"words", 3), "a.txt.gz").text == "words"
@@ -391,6 +407,7 @@ LAUGHS = (
 OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>before &x; after</a>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [LAUGHS, OUTSIDE], ids=["billion laughs", "external entity"])
 def test_entities_of_a_document_are_never_expanded(reader: Reader, document: str) -> None:
     """failures B9"""
@@ -446,6 +463,7 @@ def test_stray_quotes_in_tags_lose_no_text(reader: Reader) -> None:
     assert text.count("more") == 100
 
 
+@pytest.mark.slow
 def test_a_long_attribute_is_no_flood(reader: Reader) -> None:
     picture = b'<img src="data:image/png;base64,' + b"QUJD" * 100_000 + b'" alt="a"><p>words'
     assert read(reader, picture, "a.html").text == "words"
@@ -473,6 +491,7 @@ def test_a_file_can_be_read_by_path_in_one_call(tmp_path: Path) -> None:
     assert extract(file, file.name, "", OPTIONS).text == WORDS
 
 
+@pytest.mark.slow
 def test_plain_text_says_the_same_without_a_sandbox(reader: Reader) -> None:
     found = {name: plain.read(content, name, "", 4_000_000) for name, content in FORMATS.items()}
     read_here = {name for name, said in found.items() if said is not None}

@@ -195,6 +195,7 @@ def test_each_verb_needs_its_permission(shelf: Shelf) -> None:
                         verb()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "refusal"),
     [
@@ -503,6 +504,7 @@ def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_folder_with_immensely_many_ways_up_is_shown_in_little_memory(shelf: Shelf) -> None:
     """Each of 144 folders lies in all twelve of the level above, and its paths fill what may be shown."""
     view = shelf.view(MARTA)

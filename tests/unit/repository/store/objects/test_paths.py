@@ -26,6 +26,7 @@ def decomposed(name: str) -> str:
     return unicodedata.normalize("NFD", name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", [composed, decomposed, str])
 def test_a_path_is_found_in_either_composition(shelf: Shelf, written: Callable[[str], str]) -> None:
     cabinet = shelf.create({"object_name": written(NAMES[0])}, type_name="cabinet")

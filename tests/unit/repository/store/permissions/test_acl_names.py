@@ -221,6 +221,7 @@ def test_an_objects_owner_sends_back_an_acl_that_they_may_not_see(shelf: Shelf) 
         shelf.create({"object_name": "y", "acl_name": secret.shown_id})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [MARTA, ADMIN])
 def test_reading_an_object_and_sending_it_back_changes_nothing(shelf: Shelf, who: Principals) -> None:
     for number, (owner, name) in enumerate([(MARTA, "team"), (ADMIN, "team"), (JON, "team"), (JON, "theirs")]):

@@ -159,6 +159,7 @@ def test_a_stranger_learns_nothing_and_a_reader_changes_nothing(shelf: Shelf) ->
     assert changed(shelf, private.id, SearchChange("y"), expected=2).revision == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", " ", "x" * 256, "\ud800"])
 def test_a_name_that_cannot_be_is_refused(shelf: Shelf, name: str) -> None:
     with pytest.raises(WrongValue):

@@ -2,6 +2,8 @@
 
 from urllib.parse import urlencode
 
+import pytest
+
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import found_properties
 from tests.unit.repository.api.endpoints.search.test_facets import got, posted, values
@@ -11,6 +13,7 @@ from tests.unit.repository.api.endpoints.search.test_search import HERE, Site, s
 __all__ = ["site"]
 
 
+@pytest.mark.slow
 def test_lists_and_searches_agree_about_the_date_that_was_found_in_a_file(site: Site) -> None:
     shelf = site.shelf
     cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")

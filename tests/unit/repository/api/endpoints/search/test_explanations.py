@@ -40,6 +40,7 @@ def messages(told: dict[str, Any]) -> list[str]:
     return [reason["message"] for reason in told["reasons"]]
 
 
+@pytest.mark.slow
 def test_a_hit_is_explained_by_its_words_fields_and_weights_which_add_up_to_the_score_of_the_feed(site: Site) -> None:
     made = site.shelf.add("pump.txt", "the red pump and the pump house", "public", title="pumps")
     site.shelf.add("other.txt", "a valve", "public")
@@ -182,6 +183,7 @@ def test_missed_changes_and_texts_that_wait_are_reasons(site: Site) -> None:
     assert messages(why(site, fresh, "pump", BORIS)) == ["The index does not hold the object yet."]
 
 
+@pytest.mark.slow
 def test_locations_and_facets_are_parts(site: Site) -> None:
     cabinet = site.shelf.create({"object_name": "here", "acl_name": "public"}, type_name="cabinet").id
     inside = site.shelf.create({"object_name": "in", "acl_name": "public"}, folder_id=cabinet).id

@@ -62,6 +62,7 @@ def test_a_get_counts_one_property_and_its_links_narrow(site: Site) -> None:
         follow(site, facet)
 
 
+@pytest.mark.slow
 def test_constraints_combine_by_and_and_or(site: Site) -> None:
     shelved(site)
     for text, total in [("red+blue", 1), ("red|blue", 3), ("red+blue|x\\|y\\;z", 2), ("green", 0), ("\\N", 1)]:
@@ -117,6 +118,7 @@ def test_both_spellings_count_alike_and_nested_links_narrow(site: Site) -> None:
     assert len(ids(site.feed(str(link.get("href")).removeprefix("http://testserver")))) == 2
 
 
+@pytest.mark.slow
 def test_only_what_the_caller_may_see_is_counted(site: Site) -> None:
     shelved(site)
     site.shelf.add("secret", "the main valve", keywords=["red", "secret"])
@@ -195,6 +197,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("definition", BAD.values(), ids=BAD)
 def test_a_bad_definition_is_refused_with_its_place(site: Site, definition: object) -> None:
     body = msgspec.json.encode({"facet-definitions": [definition]})
@@ -203,6 +206,7 @@ def test_a_bad_definition_is_refused_with_its_place(site: Site, definition: obje
     assert "facet" in answer.json()["message"].lower()
 
 
+@pytest.mark.slow
 def test_what_each_value_would_repeat_of_the_address_is_not_long(site: Site) -> None:
     shelved(site)
     for longest, status in [(7000, 200), (9000, 400)]:
@@ -222,6 +226,7 @@ def test_too_many_definitions_are_refused(site: Site) -> None:
     assert answer.status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
@@ -245,6 +250,7 @@ def test_bad_parameters_are_refused(site: Site, asked: dict[str, str]) -> None:
     assert answer.status_code == 400, answer.text
 
 
+@pytest.mark.slow
 def test_the_zone_decides_to_which_month_a_date_belongs(site: Site) -> None:
     shelved(site)
     for zone in ("gmt-8:00", "europe/BERLIN", "PST", "GMT+14", ""):

@@ -63,6 +63,7 @@ def found(site: Site, operator: str, value: str, **headers: str) -> list[str]:
     return titles(answer.json())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", ["marta", "boris"])
 def test_whoever_may_browse_an_object_lists_and_finds_it_by_the_state_of_its_text(site: Site, token: str) -> None:
     made, bearer = filled(site), {"Authorization": f"Bearer {token}"}
@@ -85,6 +86,7 @@ def test_whoever_may_browse_an_object_lists_and_finds_it_by_the_state_of_its_tex
     assert site.shelf.report().sound
 
 
+@pytest.mark.slow
 def test_a_state_that_the_index_has_not_seen_yet_hides_the_object_from_questions_about_states(site: Site) -> None:
     filled(site)
     end(site.shelf, "picture")

@@ -118,6 +118,7 @@ def test_keywords_and_documents_find_the_same(site: Site) -> None:
         assert entry.findtext("atom:updated", None, NAMES) == "2026-11-21T12:00:00.000+00:00"
 
 
+@pytest.mark.slow
 def test_without_keywords_everything_visible_is_found_and_the_total_only_when_asked_for(site: Site) -> None:
     made = filled(site)
     for path in (HERE, f"{HERE}?q=", f"{HERE}?q=%20%20", f"{HERE}?include-total=false&sort="):
@@ -186,6 +187,7 @@ def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site
     assert set(links(site.post(fulltext("valve")))) == {"self"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["format = 99", "document = substr(document, 4)"])
 def test_a_kept_query_of_another_format_or_damaged_is_answered_as_an_expired_one(site: Site, damage: str) -> None:
     filled(site)
@@ -291,6 +293,7 @@ def test_other_repositories_and_methods_are_refused(site: Site) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS, POST")
 
 
+@pytest.mark.slow
 def test_a_search_waits_for_the_position_it_asks_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_WAIT_SECONDS", 0.05)
     first = site.client.get(HERE).headers[HEADER]

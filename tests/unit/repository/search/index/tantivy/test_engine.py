@@ -148,6 +148,7 @@ PLACES = (
 PUMP, VALVE = Term("pump"), Term("valve")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "condition",
     [
@@ -521,6 +522,7 @@ def test_many_documents_all_come_back(world: World) -> None:
     assert [each.key for each in world.reader.snapshot().documents()] == [key(at) for at in range(1001)]
 
 
+@pytest.mark.slow
 def test_facets_are_exact_over_several_commits(world: World) -> None:
     at = 0
     for commit in range(3):
@@ -550,6 +552,7 @@ QUESTIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", QUESTIONS, ids=str)
 def test_scores_are_those_of_an_index_of_what_the_caller_may_see(
     world: World, tmp_path: Path, condition: Condition
@@ -761,6 +764,7 @@ def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: 
         TantivyWriter(tmp_path / "German")
 
 
+@pytest.mark.slow
 def test_a_part_of_a_german_compound_finds_it(tmp_path: Path) -> None:
     """docs/decisions/0094."""
     world = World(tmp_path / "index", "German")
@@ -855,6 +859,7 @@ def test_a_named_language_counts_more_than_a_detected_one(mixed: World) -> None:
     assert mixed.find(says("Haus")) == [key(2)]
 
 
+@pytest.mark.slow
 def test_a_hit_in_another_language_shows_and_marks_the_word_that_was_found(mixed: World) -> None:
     mixed.hold(kept(1, "Zuerst kommt hier ein Satz ohne das Wort. " * 20 + GERMAN))
     snapshot = mixed.reader.snapshot()
@@ -872,6 +877,7 @@ def test_a_word_is_as_rare_as_it_is_in_all_languages_together(mixed: World) -> N
     assert len(scores) == 1
 
 
+@pytest.mark.slow
 def test_a_title_is_read_in_no_language_that_only_the_hidden_text_shows(mixed: World) -> None:
     mixed.hold(kept(1, GERMAN, title="Häuser"), kept(2, GERMAN, title="Häuser", language_code="de"))
     browse = Visible(browse_acls=frozenset({1}))

@@ -160,6 +160,7 @@ def test_a_content_whose_last_use_is_gone_is_not_shared_again(house: Deduplicate
         stored_contents.share(cx, [made.content])
 
 
+@pytest.mark.slow
 def test_the_sweep_removes_what_no_row_names_and_nothing_else(house: Deduplicated) -> None:
     (made,) = house.make(b"words")
     house.put(made.id, b"page")

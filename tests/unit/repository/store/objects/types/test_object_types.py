@@ -60,6 +60,7 @@ def test_a_types_file_is_loaded_once_however_often_it_is_loaded(shelf: Shelf) ->
     assert load(shelf, INVOICES) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("toml", "refusal"),
     [

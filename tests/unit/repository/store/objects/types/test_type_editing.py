@@ -65,6 +65,7 @@ def test_a_copy_has_the_values_of_its_original_and_no_default(sites: Shelf) -> N
     assert copy.properties == original.properties
 
 
+@pytest.mark.slow
 @pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize(
     ("given", "name"),
@@ -132,6 +133,7 @@ def test_a_file_is_loaded_again_without_a_change_and_changes_what_it_says(sites:
 SHAFT = b"[types.shaft]\nparent = 'site'\n[types.shaft.properties]\nwidth = 'integer'\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -158,6 +160,7 @@ def test_a_file_cannot_change_what_a_type_inherits(sites: Shelf, line: str, is_n
     assert sites.catalogue().types() == before
 
 
+@pytest.mark.slow
 def test_a_file_may_repeat_what_a_type_inherits(sites: Shelf) -> None:
     lines = SITES.partition(b"[types.site.properties]")[2] + b"title = 'string'"
     assert load(sites, SHAFT + lines) == ["type shaft", "property shaft.width"]
@@ -173,6 +176,7 @@ def test_a_file_may_repeat_what_a_type_inherits(sites: Shelf) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize(
     "form",
@@ -210,6 +214,7 @@ def test_a_definition_that_cannot_hold_changes_nothing(sites: Shelf, form: Prope
     assert sites.catalogue().types() == before.types()
 
 
+@pytest.mark.slow
 @pytest.mark.campaign_on("postgresql")
 def test_there_are_no_more_properties_than_a_process_can_keep(sites: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [PropertyForm(f"p{number}", "string") for number in range(10_000)]

@@ -102,6 +102,7 @@ def test_reading_ends_soon_after_enough_characters() -> None:
     assert "note" not in text
 
 
+@pytest.mark.slow
 def test_a_small_file_may_unpack_to_much_more_than_its_size() -> None:
     content = made.docx("words", **{"word/media/a.bin": bytes(16 << 20)})
     assert len(content) * 500 < 16 << 20
@@ -356,6 +357,7 @@ def test_a_workbook_on_which_the_library_fails_gives_its_strings(monkeypatch: py
     assert "could not be read" in found.note
 
 
+@pytest.mark.slow
 def test_a_workbook_that_excel_locked_for_nobody_is_opened() -> None:
     locked = io.BytesIO()
     # The library writes no files that Excel would keep in short sectors.
@@ -364,6 +366,7 @@ def test_a_workbook_that_excel_locked_for_nobody_is_opened() -> None:
     assert "words" in readers.read(io.BytesIO(locked.getvalue()), "a.xlsx", "", LIMITS).text
 
 
+@pytest.mark.slow
 def test_a_workbook_with_a_password_of_its_own_stays_locked() -> None:
     locked = io.BytesIO()
     OOXMLFile(io.BytesIO(made.xlsx("words"))).encrypt("another", locked)
