@@ -1,1 +1,1 @@
-"""The ground: time, files, locks, names, caches and refusals, which every room may use."""
+"""The ground: time, files, locks, names, caches and refusals."""

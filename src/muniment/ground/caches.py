@@ -1,7 +1,6 @@
 """What does a process remember, so that it need not work it out again?
 
-An answer from the database is remembered under a mark. The transaction that changes what the answer depends on renews
-the mark by a trigger.
+An answer from the database has a mark, which a trigger renews with whatever the answer depends on.
 """
 
 import threading
@@ -14,12 +13,10 @@ A = TypeVar("A")
 
 
 class Cache(Generic[Q, A]):
-    """Any thread may use it.
+    """Any thread may use it. An answer must not be None, and is recalled under its own mark only.
 
-    The remembered answers weigh at most ``limit`` together; without a ``weight`` an answer weighs 1. New answers
-    replace the oldest. An answer that weighs more than the limit is not remembered. An answer must not be None.
-
-    It is recalled under the same mark only.
+    Together the answers weigh ``limit`` at most, each 1 by default: new ones replace the oldest, and a heavier one is
+    not remembered.
     """
 
     def __init__(self, limit: int) -> None:
@@ -33,7 +30,7 @@ class Cache(Generic[Q, A]):
         return None if remembered is None or remembered[0] != mark else remembered[1]
 
     def keep(self, question: Q, answer: A, weight: int = 1, mark: Hashable = None) -> A:
-        """Remember an answer, and return it. Its mark must come from the snapshot in which it was worked out."""
+        """The mark must come from the answer's snapshot."""
         with self._changing:
             former = self._answers.pop(question, None)
             self._room += 0 if former is None else former[2]

@@ -1,4 +1,4 @@
-"""Make the certificates that need no operator: a local CA, and the leaf that it signs for the listener (RFC 5280)."""
+"""Make the certificates that need no operator: a local CA, and the listener's leaf (RFC 5280)."""
 
 import datetime as dt
 import ipaddress
@@ -20,7 +20,7 @@ from muniment.ground.clock import Instant
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
 RENEW_DAYS = 30
-"""A certificate with fewer days left is renewed at the next start."""
+"""Days left at which a certificate is renewed at the next start."""
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
@@ -31,7 +31,7 @@ class CertificateProblem(Exception):
 
 
 class Certificates(NamedTuple):
-    """Three files: the CA's certificate, which callers trust, and the listener's certificate with its key."""
+    """The CA's certificate, which callers trust, and the listener's certificate with its key."""
 
     ca_file: Path
     cert_file: Path
@@ -39,12 +39,11 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """A missing folder is made with mode 0700.
+    """Folders get mode 0700, keys 0600. Several processes may call this at one time.
 
-    The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names`` (without 0.0.0.0 and ::),
-    localhost, 127.0.0.1 and ::1. The leaf is also renewed when its names differ from these names, when the CA has
-    changed, or when the key file does not hold the leaf's key. Keys have mode 0600. Several processes may call this at
-    one time. Raises CertificateProblem.
+    The leaf lasts 397 days, but never longer than the CA. It names ``names`` (without 0.0.0.0 and ::), localhost,
+    127.0.0.1 and ::1, and is also renewed when these or the CA change, or the key file has another key. Raises
+    CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)
@@ -72,10 +71,9 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 
 
 def days_left(cert_file: Path, now: Instant) -> int | None:
-    """Return for how many whole days a certificate is still valid: negative once it has expired.
+    """Whole days for which a chain's first certificate is valid: negative once it has expired.
 
-    In a chain, the first certificate counts. Return None when the file is missing, cannot be read or holds no
-    certificate.
+    None when the file is missing, unreadable or without one.
     """
     try:
         certificate = _read_certificate(cert_file)

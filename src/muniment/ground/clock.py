@@ -5,12 +5,12 @@ import time
 from datetime import UTC, datetime, timedelta
 
 Instant = int
-"""A moment, in microseconds since 1970 UTC. Lengths of time are also in microseconds."""
+"""A moment, or a length of time, in microseconds: moments since 1970 UTC."""
 
 SECOND: Instant = 1_000_000
 
 EARLIEST, LATEST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
-"""The first and the last moment that can be written: the beginning of the year 1, and the end of the year 9999."""
+"""What can be written: from the year 1 to the end of the year 9999."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _START = _EPOCH.replace(tzinfo=None)
@@ -18,7 +18,7 @@ _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]
 
 
 def now() -> Instant:
-    """Decisions do not call this: they get the time as ``now``."""
+    """Decisions get it as an argument."""
     return time.time_ns() // 1000
 
 
@@ -28,9 +28,7 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def timestamp(instant: Instant, *, utc: str = "Z", precision: str = "milliseconds") -> str:
-    """Return a moment in ISO 8601 (given 2.6, 2.9).
-
-    ``utc`` is the spelling of the offset, ``Z`` or ``+00:00``. ``precision`` is the ``timespec`` of
+    """Write ISO 8601 (given 2.6, 2.9): ``utc`` is the spelling of the offset, ``precision`` the ``timespec`` of
     ``datetime.isoformat``.
     """
     return (_START + timedelta(microseconds=instant)).isoformat(timespec=precision) + utc

@@ -7,17 +7,16 @@ from typing import BinaryIO, NamedTuple
 
 
 def create(path: Path | str, *, buffering: int = -1) -> BinaryIO:
-    """Open a new file for writing. Only its owner may read it, whatever the umask. Raises FileExistsError."""
+    """Open a new file that only its owner may read, whatever the umask. Raises FileExistsError."""
     return os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=buffering
     )
 
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
+    """The bytes are first written into a new file beside it: a dot, the file's name and more.
 
-    Raises OSError. The last step is to ``sync`` the folder: if this step fails, the file has its new bytes already. If
-    an earlier step fails, the file is unchanged.
+    Raises OSError. If only the folder's ``sync`` fails, the file has its new bytes already.
     """
     new_file = path.with_name(f".{path.name}.{os.getpid()}")
     new_file.unlink(missing_ok=True)  # an earlier process with this number may have been killed
@@ -35,7 +34,7 @@ def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def sync(path: Path | str) -> None:
-    """Wait until a file, or the list of a folder's files, is on the disk."""
+    """Wait until a file, or a folder's list of files, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -44,7 +43,7 @@ def sync(path: Path | str) -> None:
 
 
 class Reserve(NamedTuple):
-    """How many bytes stay free on the disks of these folders, for writes that end rights or make room."""
+    """Bytes that stay free on these folders' disks, for writes that end rights or make room."""
 
     folders: tuple[Path, ...]
     size: int

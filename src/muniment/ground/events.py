@@ -1,9 +1,7 @@
 """Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
 
-An event is one line, and no log level filters it. A server writes it to its log and to the data folder's
-``events.log``. A command writes it to that file only. An event holds no token, password, secret or cookie. It holds a
-name from a stranger only if something of that name exists. No request waits for its event, and none fails if its event
-cannot be written (docs/decisions/0028).
+An event holds no token, password, secret or cookie, and a stranger's name only if something of that name exists. No log
+level filters it, and no request waits for it or fails with it (decision 0028).
 """
 
 import os
@@ -73,10 +71,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Event(msgspec.Struct, omit_defaults=True):
-    """``Recorder`` counts frequent refusals and failures by ``account``, or by ``who`` if ``account`` is empty.
-
-    ``account`` is never written.
-    """
+    """``Recorder`` counts by ``account``, which is never written, or by ``who`` if ``account`` is empty."""
 
     event: Kind
     result: Result | None = None
@@ -100,7 +95,7 @@ def begin(scope: MutableMapping[str, Any], kind: Kind, **fields: Any) -> Event:
 
 
 def tells(*kinds: Kind) -> Callable[[_F], _F]:
-    """Mark an endpoint with the kinds of event that it may begin, or with none if it begins no event."""
+    """Mark an endpoint with the kinds of event that it may begin."""
 
     def mark(endpoint: _F) -> _F:
         endpoint.__dict__["events"] = kinds
@@ -110,10 +105,7 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 
 
 class Recorder:
-    """Appends events to the file ``path`` (mode 0600), and with ``limited`` writes them to the log, too.
-
-    Commands are not limited, because only users of this system can run them.
-    """
+    """Appends events to the file ``path`` (mode 0600); ``limited`` ones, which commands are not, go to the log, too."""
 
     def __init__(self, path: Path | None, counts: Path | None = None, *, limited: bool = True) -> None:
         self._path = path
@@ -135,7 +127,7 @@ class Recorder:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
-        """With ``stopping``, write the counts of the present minute, too."""
+        """With ``stopping``, also write the counts of the present minute."""
         for count in self._tally.settle(now // _MINUTE, include_present=stopping):
             self._write(_count_event(count), now)
 

@@ -1,4 +1,4 @@
-"""Read JSON from strangers, and refuse repeated keys and JSON that is nested too deeply."""
+"""Read JSON from strangers, and refuse repeated keys and deep nesting."""
 
 from json import JSONDecoder
 from typing import TypeVar
@@ -11,10 +11,9 @@ T = TypeVar("T")
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Raises Malformed, which says what is wrong.
+    """Raises Malformed.
 
-    RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could see one value while we use
-    another.
+    A proxy that checks a request could take another value of a repeated key than we (RFC 8259 4).
     """
     try:
         document = decoder.decode(body)
@@ -28,10 +27,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _quotes(value: object) -> int:
-    """Return how many quotation marks a value's JSON text has if it escapes no character and repeats no key.
-
-    So if a text without escapes has more quotation marks than this, it repeats a key.
-    """
+    """Count a value's quotation marks if no character is escaped and no key repeated: a text with more repeats one."""
     if isinstance(value, str):
         return 2
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Lock files between processes. A lock ends with the process that holds it, even if that process is killed."""
+"""Lock files between processes. A lock ends with its process, even if that is killed."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ def open_file(path: Path) -> int:
 
 
 def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
-    """Without ``wait`` it raises Held if the lock is not free."""
+    """Without ``wait``, raises Held if the lock is not free."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:
@@ -25,7 +25,7 @@ def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
 
 
 def share(file: int) -> bool:
-    """Try, without waiting, to take a shared lock of an open file. Return whether that succeeded."""
+    """Try, without waiting, to take a shared lock of an open file."""
     try:
         take(file, wait=False, shared=True)
     except Held:

@@ -1,7 +1,4 @@
-"""Compare names, check new ones and which text a database can store, and read distinguished names.
-
-Both halves use these functions.
-"""
+"""Compare names, check new ones and what a database can store, and read distinguished names, for both halves."""
 
 import re
 import unicodedata
@@ -29,7 +26,7 @@ _JOINED = frozenset(
 _ALIKE = frozenset(
     ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL")
 )
-"""The scripts, and the forms of letters, that have letters which look like those of another one."""
+"""The scripts, and the forms of letters, whose letters look like those of another one."""
 
 
 class MalformedName(ValueError):
@@ -37,32 +34,32 @@ class MalformedName(ValueError):
 
 
 def fold_name(name: str) -> str:
-    """U+FFFD, which no name holds, replaces each character that some database cannot store."""
+    """U+FFFD, which no name holds, replaces what ``make_storable`` replaces."""
     if name.isascii():
         return name.lower().replace("\x00", _REPLACEMENT)
     return unicodedata.normalize("NFC", make_storable(unicodedata.normalize("NFC", name).casefold()))
 
 
 def compositions(name: str) -> set[str]:
-    """Return the name as it is written, and with its accents composed and decomposed: all three are one name."""
+    """As it is, and with its accents composed and decomposed: all three are one name."""
     return {name, unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
 
 
 def is_storable(text: str) -> bool:
-    """Return whether every database can store the text: it holds neither NUL nor half of a surrogate pair."""
+    """Whether it holds neither NUL nor half of a surrogate pair."""
     return _UNSTORABLE.search(text) is None
 
 
 def make_storable(text: str) -> str:
-    """Return the text with U+FFFD for each character that some database cannot store."""
+    """Put U+FFFD for each character that some database cannot store."""
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
 def disguise(name: str) -> str:
-    """Return by what a reader would mistake a new name for another one, as the end of a sentence, or an empty text.
+    """Say by what a reader would mistake a new name for another, as the end of a sentence; empty for a plain name.
 
     That is a character that nobody sees or that reorders others, a blank other than U+0020 and U+3000, or a word with
-    letters of several scripts that look alike. Joiners are allowed between letters of scripts that need them.
+    letters of several scripts that look alike. Joiners may stand where scripts need them.
     """
     if name.isascii():
         return ""
@@ -83,7 +80,7 @@ def disguise(name: str) -> str:
 
 
 def has_reordering(text: str) -> bool:
-    """Return whether a text holds a character that shows others in another order, as in ``invoice\u202efdp.exe``."""
+    """Whether a character shows others in another order, as in ``invoice\u202efdp.exe``."""
     return re.search(f"[{_REORDERING}]", text) is not None
 
 
@@ -100,10 +97,9 @@ def _script(character: str) -> str:
 
 
 def read_dn(text: str) -> list[tuple[str, str]]:
-    """Types are in lower case. Spaces around a type or a value are left out.
+    """Types are in lower case, without spaces around them or values.
 
-    Raises MalformedName, also for pairs that ``+`` joins in one component: no location of a directory entry has such a
-    component.
+    Raises MalformedName, also for pairs that ``+`` joins: no entry has them.
     """
     if len(text) > LONGEST_DN:
         raise MalformedName(f"A distinguished name may have at most {LONGEST_DN} characters.")
@@ -121,7 +117,7 @@ def read_dn(text: str) -> list[tuple[str, str]]:
 
 
 def escape(value: str) -> str:
-    """Every ``#`` is escaped: the RFC demands that only at the beginning of a value, but some readers do everywhere."""
+    """Every ``#``: the RFC demands that only at the beginning, but some readers do everywhere."""
     text = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
     text = text.replace("\x00", "\\00")
     if text.endswith(" "):

@@ -6,8 +6,7 @@ from typing import ClassVar
 class Refusal(Exception):
     """A reason to refuse a request, as one sentence for the caller. The address's table gives it a status.
 
-    When a decision raises a refusal, the decision's writes are undone. If the refusal's class sets ``keeps_writes``,
-    the writes are committed, because a refused sign-in must be counted.
+    It undoes the decision's writes, unless its class sets ``keeps_writes`` (decision 0033).
     """
 
     keeps_writes: ClassVar[bool] = False
@@ -42,7 +41,7 @@ class UnknownAddress(Refusal):
 
 
 class MethodNotAllowed(Refusal):
-    """The address does not know this method. ``allowed`` lists the methods that it knows."""
+    """The address does not know this method. ``allowed`` lists those that it knows."""
 
     def __init__(self, sentence: str, allowed: tuple[str, ...]) -> None:
         super().__init__(sentence)

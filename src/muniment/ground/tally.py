@@ -1,6 +1,6 @@
-"""Count refusals by minute. The processes of one server count together, in a file of fixed size.
+"""Count refusals by minute, for the processes of one server together, in a file of fixed size.
 
-The file outlives the processes. So a count that was not reported before a stop is reported after the next start.
+The file outlives them, so the next start reports what a stop left.
 """
 
 import hashlib
@@ -25,19 +25,16 @@ _SHARED = 0
 
 
 class Count(NamedTuple):
-    """How many refusals within a minute were not reported one by one.
-
-    It is empty for the slot that many keys share.
-    """
+    """A minute's refusals that were not reported one by one; without a key for the slot that many share."""
 
     label: str
     number: int
 
 
 class Tally:
-    """For each key, the first ten are reported one by one, the rest as a sum.
+    """Of each key's refusals the first ten are reported one by one, the rest as a sum.
 
-    If ``path`` is None, or the file cannot be used, this process counts alone.
+    Without a usable ``path`` this process counts alone.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -46,7 +43,7 @@ class Tally:
         self._path = path
 
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
-        """Return whether to report it by itself, and the sums of an earlier minute, if any."""
+        """Return whether to report it by itself, and an earlier minute's sums."""
         with self._locked_table() as table:
             sums = self._sums_of_past(table, minute)
             offset = self._slot_of(
@@ -57,7 +54,7 @@ class Tally:
             return offset != self._offset(_SHARED) and count < _LIMIT, sums
 
     def settle(self, minute: int, *, include_present: bool = False) -> list[Count]:
-        """Return the unreported sums of past minutes. With ``include_present``, add those of the present minute."""
+        """Give the unreported sums of past minutes, and of the present one with ``include_present``."""
         with self._locked_table() as table:
             return self._sums_of_past(table, minute) + (self._take_sums(table) if include_present else [])
 

@@ -17,8 +17,7 @@ _MOST_ATTRIBUTES = 32
 class Element(msgspec.Struct, frozen=True):
     """``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
 
-    The key of an attribute is its name, or ``{namespace}name`` if it has a namespace. If the element was not read from
-    XML, ``path`` names its place instead of ``line`` and ``column``.
+    Attributes' keys are names, or ``{namespace}name``. ``path`` is for elements that were not read from XML.
     """
 
     namespace: str
@@ -36,9 +35,8 @@ class Element(msgspec.Struct, frozen=True):
 
 
 def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000) -> Element:
-    """Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a
-    processing instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one
-    element.
+    """Raises Malformed, with line and column, also for a DOCTYPE, a processing instruction, and above a cap: depth,
+    elements, or the attributes of one.
     """
     return _Reader(max_depth, max_elements).read(body)
 
