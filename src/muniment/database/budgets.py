@@ -17,9 +17,9 @@ _current: ContextVar["Budget | None"] = ContextVar("muniment.budget", default=No
 
 
 class Budget:
-    """The ``seconds`` that one piece of work may take. They begin with ``spend``. Any thread may call ``limit``.
+    """The ``seconds`` that one piece of work may take, from ``spend`` on.
 
-    ``is_cut`` says that ``limit`` has made them fewer.
+    ``is_cut`` once ``limit``, which any thread may call, has made them fewer.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -38,7 +38,7 @@ class Budget:
             _current.reset(token)
 
     def limit(self, seconds: float) -> None:
-        """With 0 it ends as soon as it can."""
+        """With 0 the work ends as soon as it can."""
         if seconds < self.seconds:
             self.seconds, self.is_cut = seconds, True
 
@@ -47,7 +47,7 @@ class Budget:
 
 
 def check() -> None:
-    """Raise TookTooLong if the budget of the work in this thread is spent."""
+    """Raises TookTooLong if this thread's budget is spent."""
     budget = _current.get()
     if budget is not None and budget.is_spent():
         raise TookTooLong("The search took longer than one request may: narrow it, or try again.")

@@ -1,7 +1,4 @@
-"""How do several requests, which one task answers one after the other, share one write transaction?
-
-The first decision that may write opens the transaction. All of it is committed at the end, or none of it.
-"""
+"""How do several requests, which one task answers one after the other, share one write transaction (decision 0090)?"""
 
 import asyncio
 import math
@@ -22,16 +19,13 @@ from muniment.ground.refusals import Overloaded
 T = TypeVar("T")
 
 _STEPS_BETWEEN_LOOKS = 50
-"""SQLite counts the steps of each statement alone, so a larger number would let many short statements go on."""
+"""Each statement's steps are counted alone: a larger number would let many short ones go on."""
 
 _current: ContextVar["CommonTransaction | None"] = ContextVar("muniment.common_transaction", default=None)
 
 
 def current(database: Database | None = None) -> "CommonTransaction | None":
-    """Return this task's common transaction, or None if the task has none.
-
-    With ``database``, return None also if the transaction is in another database.
-    """
+    """Return this task's common transaction, if it has one, and in ``database`` if that is given."""
     common = _current.get()
     return common if common is not None and (database is None or common.database is database) else None
 
@@ -46,11 +40,11 @@ def shared(common: "CommonTransaction") -> Iterator[None]:
 
 
 class CommonTransaction:
-    """A write transaction that several requests of one task share.
+    """The first decision that may write opens it.
 
-    ``seconds`` later it is rolled back if it is not committed, even in the middle of a decision (on PostgreSQL: of a
-    statement). ``after_commit`` and ``after_rollback`` take work that must wait for the end of the transaction, such as
-    the removal of content. The work is done in a thread, in the order in which it was given.
+    After ``seconds`` without a commit it is rolled back, even in the middle of a decision (on PostgreSQL: of a
+    statement). ``after_commit`` and ``after_rollback`` take work, such as the removal of content, for a thread to do in
+    this order at its end.
     """
 
     def __init__(
@@ -82,17 +76,15 @@ class CommonTransaction:
         return self._until is not None
 
     async def decide(self, decision: Callable[[Connection], T]) -> T:
-        """Raises Overloaded when the transaction's time is up, and what ``turn`` raises.
-
-        Raises Busy, also as TookTooLong if a statement was stopped, and Unwritable after the database has given up the
-        whole transaction.
+        """Raises Overloaded when the transaction's time is up, and what ``turn`` raises; Busy (TookTooLong for a
+        stopped statement) and Unwritable once the database has given up the whole transaction.
         """
         if self._until is None:
             await self._open()
         return await self._in_thread(lambda: self._decide(decision))
 
     def check_time(self) -> None:
-        """Raise Overloaded if the transaction was rolled back because its time was up."""
+        """Raises Overloaded if the transaction's time was up."""
         if self._is_late:
             raise Overloaded(
                 f"The batch was rolled back: its writes took longer than the {self._seconds:g} seconds allowed. Send "
@@ -101,10 +93,9 @@ class CommonTransaction:
             )
 
     async def commit(self) -> None:
-        """Raises Overloaded if the transaction's time was up before, and Busy or Unwritable if the commit fails.
+        """Raises Overloaded if its time was up, and Busy or Unwritable.
 
-        Then the work of ``after_rollback`` is done if it is certain that nothing was stored. If that is not certain, no
-        work is done.
+        Then the work of ``after_rollback`` is done only if it is certain that nothing was stored.
         """
         try:
             await self._in_thread(self._commit)
@@ -148,7 +139,7 @@ class CommonTransaction:
             await self._in_thread(lambda: [each() for each in work])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """If the task is cancelled, this still waits until the thread has finished the work."""
+        """A cancelled task still waits until the thread has finished the work."""
         under_way = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(under_way)
@@ -224,8 +215,7 @@ class CommonTransaction:
                 self._opening.__exit__(_Undone, _Undone(), None)
 
 
-class _Undone(Exception):
-    """Ends the block of a transaction that is not to be committed."""
+class _Undone(Exception): ...
 
 
 def _ask_sqlite(cx: Connection, question: Callable[[Connection], T], until: float) -> T:

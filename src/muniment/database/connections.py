@@ -1,4 +1,4 @@
-"""Open snapshots and write transactions of one database: SQLite by default, PostgreSQL for several nodes."""
+"""Open snapshots and write transactions of one database: SQLite, or PostgreSQL for several nodes."""
 
 import sqlite3
 import threading
@@ -25,16 +25,13 @@ Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
 _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
-"""Seconds between two tries to begin a write: the shortest in the first ``_SHORT_WAITS`` seconds, later the longest."""
+"""Seconds between two tries to begin a write: the shortest for ``_SHORT_WAITS`` seconds, then the longest."""
 
 _STEPS_BETWEEN_LOOKS = 20_000
-"""A read with a time limit looks at the clock after this number of SQLite's steps, about each half millisecond."""
+"""A read with a time limit looks at the clock after so many steps, about each half millisecond."""
 
 _CHECKPOINT_PAGES = 4_000
-"""Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
-
-A commit that copies pages waits longer for the disk.
-"""
+"""At so many pages (of 4 KiB) of SQLite's log, a commit copies them into the database file."""
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
@@ -51,13 +48,13 @@ repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 
 Item = TypeVar("Item")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
+"""The database assigns such a key's values: SQLite does so for INTEGER only."""
 
 required = partial(sa.Column, nullable=False)
 
 
 class Busy(Exception):
-    """The database could not be used within the time allowed; the caller may try again."""
+    """The database could not be used in time; the caller may try again."""
 
 
 class TookTooLong(Busy):
@@ -65,25 +62,21 @@ class TookTooLong(Busy):
 
 
 class Unwritable(Busy):
-    """The database takes no writes: it is read-only, or its disk is full or broken.
-
-    ``troubles.is_undone`` tells whether it is certain that the transaction changed nothing.
-    """
+    """The database is read-only, or its disk is full or broken (see ``driver_errors.is_undone``)."""
 
 
 class KeepsConnection(Protocol):
-    """The owner of a connection that is not in the pool."""
+    """Owns a connection outside of the pool."""
 
     def close(self) -> None:
         """Any thread may call it."""
 
 
 class Database:
-    """A pool of connections to one database. It opens read snapshots and write transactions.
+    """A pool of connections to one database. A process must make its own after a fork.
 
-    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A write waits
-    ``busy_seconds`` at most for other writes. On PostgreSQL a block also waits that long at most for a free connection.
-    Each process must make its own Database: after a fork, the child may not use the Database of its parent.
+    ``url`` is ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A write waits ``busy_seconds`` at most for
+    other writes, on PostgreSQL a block also for a free connection.
     """
 
     def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
@@ -113,10 +106,9 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Open a write transaction. It is committed when the block ends, and rolled back when the block raises.
+        """Open a write transaction for the block, which commits it unless it raises.
 
-        Raises Busy when another writer holds the database for too long, or when the database cannot be reached. Raises
-        Unwritable when the database takes no writes.
+        Raises Busy when another writer is too slow or the database cannot be reached, and Unwritable.
         """
         if self.dialect == "postgresql":
             with translated_errors(), self.engine.begin() as connection:
@@ -132,10 +124,9 @@ class Database:
         batch.commit()
 
     def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
-        """Raises Busy and Unwritable, as ``begin`` does.
+        """Raises as ``begin`` does.
 
-        ``until`` is a moment of ``time.monotonic``, by default ``busy_seconds`` from now. If the moment has passed,
-        this does not wait.
+        ``until`` is a moment of ``time.monotonic``; if it has passed, this does not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -154,10 +145,10 @@ class Database:
     def read(
         self, *, within: float | None = None, is_over: Callable[[], bool] | None = None
     ) -> AbstractContextManager[Connection]:
-        """``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds.
-
-        SQLite asks ``is_over`` in its place, if it is given. A statement that still runs when the time is up raises
+        """``within``, in seconds, limits the block (SQLite) or each statement (PostgreSQL): then a statement raises
         TookTooLong.
+
+        SQLite asks ``is_over`` instead, if given.
         """
         if self.dialect == "sqlite":
             if is_over is None and within is not None:
@@ -167,9 +158,8 @@ class Database:
         return self._read_postgresql(within)
 
     def take_connection(self, owner: "KeepsConnection") -> Connection:
-        """Return a connection without a transaction, for ``owner`` to keep and to close. Raises Busy.
-
-        If SQLite needs all connections closed, this ``Database`` calls ``owner.close``.
+        """Open a connection without a transaction for ``owner``, who closes it, also when SQLite needs that and calls
+        ``close``. Raises Busy.
         """
         with translated_errors():
             if self.dialect == "sqlite":
@@ -215,7 +205,7 @@ class Database:
 
 
 class _Snapshot:
-    """To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up."""
+    """SQLAlchemy's pool would cost more than a look-up."""
 
     def __init__(self, engine: Engine, idle: deque[Connection], is_over: Callable[[], bool] | None) -> None:
         self._engine = engine
@@ -249,17 +239,16 @@ class _Snapshot:
 
 
 class Outcome(NamedTuple):
-    """How a decision ended: the value that it returned, or the exception that it raised."""
+    """How a decision ended: with a value or an exception."""
 
     value: Any
     raised: Exception | None
 
 
 class WriteBatch:
-    """SQLite's write transaction, in which several decisions run one by one. ``commit`` stores all of them, or none.
+    """SQLite's write transaction, in which several decisions run one by one; all are committed, or none.
 
-    One thread may run the decisions and another may commit. ``on_end`` is called once, at the end of the transaction:
-    with True if nobody can use the connection any more.
+    One thread may run them and another commit. ``on_end`` is called once: with True if nobody can use the connection.
     """
 
     def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
@@ -269,10 +258,9 @@ class WriteBatch:
         self._broken = False
 
     def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
-        """If the decision raises, only its own writes are undone.
+        """An exception undoes its own decision only.
 
-        SQLite gives up the whole transaction when, for example, the disk is full. Then the decision's exception is
-        raised here.
+        It is raised here if SQLite gave up the whole transaction (the disk is full).
         """
         self._driver.execute("SAVEPOINT decision")
         try:
@@ -288,7 +276,7 @@ class WriteBatch:
         return outcome
 
     def commit(self) -> None:
-        """Raises Busy or Unwritable if that fails (see ``troubles.is_undone``)."""
+        """Raises Busy or Unwritable (see ``driver_errors.is_undone``)."""
         try:
             with translated_errors():
                 on_driver(self.connection, "COMMIT")
@@ -307,18 +295,17 @@ class WriteBatch:
 
 
 _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
-"""The SQL, the values of parameters that no caller gives, and the lists.
-
-Each list has the name of the parameter that takes it, and the names of the SQL's parameters for its members.
+"""The SQL, the values that no caller gives, and the lists: each by its parameter's name, with the names of its members
+in the SQL.
 """
 
 
 class PreparedStatement:
-    """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0053, 0057).
+    """A statement of SQLAlchemy, compiled once and run on the driver (decisions 0053, 0057).
 
-    It is for statements that run in nearly every request, or for each row of an import: SQLAlchemy would take several
-    times as long as the database. It reads and writes integers, texts, bytes and booleans. A parameter of ``IN``
-    (``expanding``) takes a list. The methods raise SQLAlchemy's exceptions.
+    For what runs in nearly every request, or for each row of an import: SQLAlchemy takes several times as long as the
+    database. It reads and writes integers, texts, bytes and booleans; a parameter of ``IN`` (``expanding``) takes a
+    list. Raises SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
@@ -342,7 +329,6 @@ class PreparedStatement:
         self._run(cx, values)
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Each row has the values of all parameters."""
         on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
@@ -377,16 +363,15 @@ class PreparedStatement:
 
 
 def portions(items: Iterable[Item], size: int = 500) -> Iterator[Sequence[Item]]:
-    """Yield the items, at most ``size`` at a time: a statement has a largest number of parameters."""
+    """A statement has a largest number of parameters."""
     every = list(items)
     return (every[begin : begin + size] for begin in range(0, len(every), size))
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
-    """Copy an SQLite database into a file while others write (SQLite's online backup).
+    """Copy the snapshot of ``connection``, which must have read something, while others write (SQLite's online backup).
 
-    The copy holds the snapshot of ``connection``. The connection must have read something already. Raises Busy,
-    Unwritable and SQLAlchemy's exceptions.
+    Raises Busy, Unwritable and SQLAlchemy's exceptions.
     """
     source = driver_of(connection)
     with translated_errors(), closing(sqlite3.connect(file)) as target:
@@ -426,7 +411,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
 
 def _take_connection(engine: Engine, **options: Any) -> Connection:
-    """SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0052, 0057)."""
+    """SQLAlchemy sees one long transaction; the real ones begin and end on the driver (decisions 0052, 0057)."""
     connection = engine.connect()
     connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)
     connection.begin()
@@ -451,10 +436,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
 def on_driver(
     connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = iter
 ) -> Any:
-    """Raises SQLAlchemy's exceptions.
-
-    ``values`` are its parameters; with ``each`` a list, for as many runs. By default, the rows are returned one by one.
-    """
+    """With ``each``, ``values`` holds the parameters of as many runs. Raises SQLAlchemy's exceptions."""
     try:
         # No variable holds the cursor: an error's traceback would keep it, and so keep the connection open.
         if each:
@@ -471,7 +453,7 @@ def driver_of(connection: Connection) -> Any:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise Busy or Unwritable for a driver's error that ``troubles`` knows, and Busy if every connection is in use."""
+    """Raise Busy or Unwritable for errors that ``driver_errors`` knows, and Busy if every connection is in use."""
     try:
         yield
     except DBAPIError as error:

@@ -1,4 +1,4 @@
-"""What does a driver's error mean? The database is busy, slow, gone, full, read-only or broken, or we have a bug."""
+"""What does a driver's error mean: trouble of the database, or a bug of ours?"""
 
 import sqlite3
 from collections.abc import Mapping
@@ -34,9 +34,8 @@ _POSTGRESQL: dict[str, Trouble] = {
 
 
 def is_undone(error: BaseException) -> bool:
-    """Return whether it is certain that a transaction that ended with this error changed nothing.
-
-    If the connection is lost or the disk fails, the commit may have succeeded; so this returns False.
+    """Whether a transaction that ended so has certainly changed nothing: not if the connection is lost or the disk
+    fails.
     """
     cause = error if isinstance(error, DBAPIError) else error.__cause__
     if isinstance(cause, DBAPIError):
@@ -45,13 +44,12 @@ def is_undone(error: BaseException) -> bool:
 
 
 def is_damaged(error: DBAPIError) -> bool:
-    """Return whether SQLite found that its file is damaged, or is no database."""
     code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def trouble(error: DBAPIError) -> Trouble | None:
-    """Return the trouble that caused an error; None for a bug, and for a damaged file (``is_damaged``)."""
+    """None for a bug, and for a damaged file (``is_damaged``)."""
     if isinstance(error.orig, sqlite3.Error):
         return _SQLITE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
     state = getattr(error.orig, "sqlstate", None)
@@ -68,4 +66,3 @@ SENTENCES: Mapping[Trouble, str] = {
     "read-only": "The database cannot be written: it is read-only.",
     "broken": "The database cannot be written: its disk reports an error.",
 }
-"""What each trouble means, as a sentence."""

@@ -1,6 +1,5 @@
-"""Whose turn is it? A few long pieces of work run at one time. Callers take turns, and pay for the time that they use.
-
-A caller who has left takes no turn.
+"""Whose turn is it? A few long pieces of work run at one time. Callers take turns, and pay for the time that they use
+(decision 0087).
 """
 
 import asyncio
@@ -17,26 +16,21 @@ from muniment.ground.refusals import Overloaded
 T = TypeVar("T")
 
 HasLeft: TypeAlias = Callable[[], Awaitable[bool]]
-"""Says whether the caller of a request has closed the connection."""
+"""Says whether a request's caller has closed the connection."""
 
 _LOOK_SECONDS = 0.1
 
 _SHARED_SECONDS = 1.5
-"""How many seconds work may take if it has begun and somebody else waits who has not used more time.
-
-If the other one has used more time, the work may take so many seconds more.
-"""
+"""So long may work go on while somebody waits, longer by as much as that one has used more."""
 
 _MOST_REMEMBERED = 1000
 
 
 class Turns:
-    """Lets at most ``at_once`` tasks run at one time, at most ``running_each`` of each owner.
+    """At most ``at_once`` tasks run at one time, ``running_each`` of each owner; ``waiting_each`` of each may wait.
 
-    At most ``waiting_each`` tasks of each owner wait. A free slot goes to the owner who has used the least time; of
-    equals, to the one who has waited longest since their last turn. Time that others did not wait for does not count:
-    whoever comes back after a while begins like the one who is served at that moment. Each instance belongs to one
-    event loop.
+    A free slot goes to the owner who has used the least time, then to the one whose last turn was longest ago. Time
+    that nobody waited for does not count. For one event loop.
     """
 
     def __init__(self, at_once: int, waiting_each: int, running_each: int | None = None) -> None:
@@ -52,7 +46,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str, seconds: float) -> AsyncIterator[None]:
-        """Raises Overloaded if no slot comes in that time, or if too many tasks of the owner wait already."""
+        """Raises Overloaded if no slot comes in that time, or too many of the owner's tasks wait."""
         await self._take(owner, seconds)
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -64,10 +58,9 @@ class Turns:
     async def run(
         self, owner: str, seconds: float, threads: Executor, budget: Budget, work: Callable[[], T], has_left: HasLeft
     ) -> T:
-        """Its ``budget`` gets smaller while others wait who have used less time.
+        """Its ``budget`` shrinks while others wait who have used less.
 
-        Raises what ``turn`` and ``work`` raise, and Overloaded when the work is ended for the others or because the
-        caller has left.
+        Raises what ``turn`` and ``work`` raise, and Overloaded when it is ended for others or the caller has left.
         """
         task = asyncio.create_task(self._run(owner, seconds, threads, budget, work))
         try:
@@ -150,7 +143,7 @@ class Turns:
         self._pass_on()
 
     def _place(self, owner: str) -> float:
-        """Return how much time the owner counts as having used, on the scale of ``_now``."""
+        """The time that the owner counts as having used, on the scale of ``_now``."""
         return max(self._now, self._ahead.get(owner, 0.0))
 
     def _pass_on(self) -> None:
@@ -165,7 +158,7 @@ class Turns:
         self._share()
 
     def _ready(self) -> list[str]:
-        """List the owners who wait for a free slot alone, and not for work of their own to end."""
+        """Owners who wait for a free slot alone, not for work of their own."""
         return [owner for owner in self._queues if self._running[owner] < self._running_each]
 
 

@@ -1,7 +1,7 @@
 """Who may hold a database's writer next, and when?
 
-On SQLite everybody else's writes wait while a common transaction holds the writer. So between two holds all other
-writes, such as those that end rights, have the writer for as long as the last hold took (decision 0090).
+Between two holds all other writes, such as those that end rights, have it for as long as the last hold took (decision
+0090).
 """
 
 import asyncio
@@ -19,10 +19,9 @@ from muniment.ground.refusals import Overloaded
 _WAITING_EACH = 2
 
 _REST_OF_CALLER = 4.0
-"""After a hold its caller waits this many times as long as it took."""
 
 _LONGEST_REST = 60.0
-"""A file's time that lies further ahead, in seconds, is not one that a process has set since the machine started."""
+"""A file's time further ahead, in seconds, is from before the machine started."""
 
 _LOOK_SECONDS = 0.005
 _BUSY = "Too many transactional batches are under way."
@@ -31,9 +30,8 @@ _BUSY = "Too many transactional batches are under way."
 class Holds:
     """A caller who held it N seconds waits 4 N seconds in this process, everybody else N seconds.
 
-    On SQLite the processes share a lock file beside the database. Its time of modification is the moment of
-    ``time.monotonic`` until which no process may take the lock. On PostgreSQL writers do not exclude each other, so
-    each process is on its own.
+    On SQLite a lock file's time of modification is the ``time.monotonic`` until which no process may take its lock. On
+    PostgreSQL each process is on its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -44,8 +42,8 @@ class Holds:
 
     @asynccontextmanager
     async def hold(self, caller: str) -> AsyncIterator[None]:
-        """Raises Overloaded if, after the time that the caller owes, the turn does not come within the database's
-        ``busy_seconds``, or if too many holds of the caller wait already.
+        """Raises Overloaded if, after what the caller owes, no turn comes within the database's ``busy_seconds``, or
+        too many of the caller's wait.
         """
         while True:
             await asyncio.sleep(self._rests.get(caller, 0.0) - time.monotonic())

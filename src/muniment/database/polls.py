@@ -1,4 +1,4 @@
-"""What does the database say at this moment? One statement sees one state, and needs no transaction."""
+"""What does the database say now? One statement sees one state, and needs no transaction."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from muniment.database.connections import Database, PreparedStatement, driver_of
 from muniment.database.driver_errors import trouble
 
 _LIVELY_SECONDS = 2.0
-"""How many seconds after a commit ``Watch.wait`` still takes the shorter wait."""
+"""So long after a commit ``wait`` takes the shorter wait."""
 
 # SQLite reads a counter in shared memory; PostgreSQL takes one round trip.
 _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
@@ -30,7 +30,7 @@ class Poll:
         self._driver_error = dialect.loaded_dbapi.Error
         self._lock = threading.RLock()
         self.opened = 0
-        """How many connections it has taken so far. Rows from two connections may not be comparable."""
+        """How many connections it has taken: rows from two may not be comparable."""
 
     def row(self) -> Sequence[Any]:
         """Raises Busy."""
@@ -48,7 +48,7 @@ class Poll:
                 return self._read()
 
     def close(self) -> None:
-        """The next call of ``row`` takes another."""
+        """The next ``row`` takes another connection."""
         with self._lock:
             connection, self._connection, self._execute = self._connection, None, None
             if connection is not None:
@@ -68,10 +68,9 @@ class Poll:
 
 
 class CommitWatch:
-    """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
+    """Whether anything was committed since the last call, much more cheaply than by a query.
 
-    It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any thread may
-    close it.
+    It may report a commit that did not happen, but misses none. One thread may use it; any may close it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -90,9 +89,9 @@ class CommitWatch:
         return True
 
     def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
-        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``."""
+        """Wait ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``."""
         stop.wait(shortest if time.monotonic() < self._lively_until else longest)
 
     def close(self) -> None:
-        """After that the next call of ``has_new_commits`` returns True."""
+        """The next call of ``has_new_commits`` returns True."""
         self._glance.close()

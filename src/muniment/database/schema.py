@@ -1,7 +1,6 @@
 """Check that a database is at this release's schema, and migrate it.
 
-Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of the time
-of a command's start.
+Alembic is loaded only to migrate: it takes a tenth of a command's start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +19,10 @@ _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
     "repository": frozenset(f"{number:04}" for number in range(1, 30)),
 }
-"""The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
+"""Each half's schemas before its first migration: no release had them (docs/decisions/0104)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
-"""A process that migrates holds the PostgreSQL lock with this number."""
+"""The PostgreSQL lock that a process holds while it migrates."""
 
 
 class SchemaMismatch(Exception):
@@ -31,10 +30,7 @@ class SchemaMismatch(Exception):
 
 
 def migrate(database: Database, half: Half) -> None:
-    """Raises SchemaMismatch for a newer or a former database.
-
-    While another process migrates the same PostgreSQL database, this call waits.
-    """
+    """Raises SchemaMismatch for a newer or a former database. On PostgreSQL, waits for another such process."""
     import alembic.command
 
     config = _alembic(half)
@@ -70,7 +66,7 @@ def revision(connection: Connection, half: Half) -> str | None:
 
 
 def is_former(half: Half, revision: str | None) -> bool:
-    """Return whether a schema revision is from before the first migration, so that nothing here leads on from it."""
+    """From before the first migration, so that nothing here leads on from it."""
     return revision in _FORMER[half]
 
 
@@ -95,7 +91,7 @@ def _refuse_former(half: Half, at: str | None) -> None:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """A process on SQLite has the data folder to itself, so there this does nothing."""
+    """On SQLite the process has the data folder to itself."""
     if connection.dialect.name == "sqlite":
         yield
         return

@@ -1,4 +1,4 @@
-"""Run decisions and questions in the database for the event loop: in transactions, and in threads if they may wait."""
+"""Run decisions and questions for the event loop: in transactions, and in threads if they may wait."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ _GROUP_SIZE = 32
 _THREADS = 8
 
 FILL_SECONDS = 0.001
-"""How many seconds a group of writes waits at most until it is as large as the last groups were."""
+"""So long a group of writes waits at most to be as large as the last ones."""
 
 _AT_ONCE = 2
 """Of these, one caller runs one search at most, and one long question that is heavy."""
@@ -42,22 +42,21 @@ _LONG_WAITING_EACH = 8
 _BUSY = "The database is busy with other writes."
 
 JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence[T | Refusal | None]]
-"""A decision about several requests at one time, which costs less than one decision about each.
+"""Decides several requests at less than the cost of one by one.
 
-For each item it returns what the caller gets: a value, or a refusal that is raised to that caller alone. It returns
-None for an item that has to be decided alone. If its last argument is true, there is only one item; the decision then
-returns no None, and may wait for locks that other transactions hold.
+Each item gets a value, a refusal for its caller alone, or None to be decided alone. If the last argument is true, there
+is one item, and no None; then it may wait for locks that other transactions hold.
 """
 
 
 class Transactions:
-    """SQLite has one writer, and its commit waits for the disk.
+    """SQLite's writes that wait at one time share a transaction, and are answered when its commit is on disk (decision
+    0052).
 
-    So writes that wait at one time share a transaction: they run one after the other, and are answered when the commit
-    is on disk (decision 0052). With ``inline``, they run in the event loop on SQLite, and the commit runs in a thread.
-    On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while writes
-    wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time, each for
-    at most ``question_seconds``, and callers take turns. A common transaction lasts ``hold_seconds`` at most.
+    With ``inline`` they run in the event loop, and the commit in a thread; SQLite's short reads always run in the loop.
+    PostgreSQL's have threads of their own, so they go on while writes wait for a lock. So have two searches and two
+    long questions, for at most ``question_seconds``: callers take turns (decision 0087). A common transaction lasts
+    ``hold_seconds`` at most.
     """
 
     def __init__(
@@ -89,11 +88,10 @@ class Transactions:
         self._shared_polls: dict[PreparedStatement, _SharedPoll] = {}
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """If the decision raises, its writes are undone and the exception is raised here.
+        """An exception undoes its writes, a refusal with ``keeps_writes`` commits them.
 
-        If it raises a refusal with ``keeps_writes``, its writes are committed instead, before the refusal is raised
-        here. Within a common transaction this does not wait for the commit. Raises Busy, also if the decision does not
-        begin within the database's ``busy_seconds``.
+        Within a common transaction this does not wait for the commit. Raises Busy, also if the decision does not begin
+        within ``busy_seconds``.
         """
         common = common_transaction.current(self.database)
         write = self._new_write(partial(_decide, decision, args, kwargs))
@@ -108,11 +106,9 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Decide about ``item`` together with the items of other callers who wait now.
+        """Decide ``item`` with those of others who wait with the same ``decision`` object, or alone if that raises.
 
-        Only calls with the same ``decision`` object are decided together. If their decision raises, each item is
-        decided alone. Raises Busy, the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if
-        it decides ``item`` alone.
+        Raises Busy, the refusal of ``item``, and what ``decision`` raises for it alone.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         common = common_transaction.current(self.database)
@@ -146,7 +142,7 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
 
     async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
-        """The next round does not wait for writes that must be decided alone."""
+        """The next round does not wait for writes that are decided alone."""
         outcomes: Sequence[Outcome | None]
         try:
             outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
@@ -168,7 +164,7 @@ class Transactions:
         write.settle(outcome)
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises."""
+        """Ask a question of one snapshot. Raises Busy."""
 
         def run() -> T:
             with self.database.read() as cx:
@@ -182,9 +178,9 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
     async def glance(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Run a statement without parameters, outside of a transaction, and return its one row. Raises Busy.
+        """Run a statement without parameters, outside of a transaction, for its one row. Raises Busy.
 
-        On PostgreSQL the callers who wait at one time share one round trip, which begins after each of them has called.
+        On PostgreSQL those who wait share a round trip that begins after each has called.
         """
         row = self.glance_without_waiting(statement)
         if row is not None:
@@ -196,7 +192,7 @@ class Transactions:
         return await shared_poll.row()
 
     def glance_without_waiting(self, statement: PreparedStatement) -> Sequence[Any] | None:
-        """Return what ``glance`` returns, or None on PostgreSQL, where it takes a round trip. Raises Busy."""
+        """None on PostgreSQL, where it takes a round trip. Raises Busy."""
         return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
@@ -209,12 +205,10 @@ class Transactions:
     async def read_long(
         self, caller: str, question: Callable[[Connection], T], *, heavy: bool = False, has_left: HasLeft = stays
     ) -> T:
-        """The question waits for the turn of ``caller``.
+        """Ask a question when it is the turn of ``caller``; ``heavy`` if no index of the database answers it.
 
-        A question is ``heavy`` if no index of the database answers it. A question whose caller has left is given up
-        (``has_left``). Raises Busy when the question takes too long and is stopped, Overloaded when the turn does not
-        come in time or the caller has left, and Malformed in a common transaction that has begun, because there it
-        would hold up everybody's writes.
+        Raises Busy when it is stopped for its time, Overloaded when no turn comes in time or the caller has left, and
+        Malformed in a common transaction that has begun, where it would hold up everybody's writes.
         """
         budget = Budget(self._question_seconds)
 
@@ -231,11 +225,11 @@ class Transactions:
     async def search(
         self, caller: str, take: Callable[[], S], question: Callable[[Connection, S], T], has_left: HasLeft = stays
     ) -> T:
-        """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
+        """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards and so
+        has every commit from before.
 
-        So the question sees every commit that happened before ``take`` returned. Both calls have one budget of seconds
-        (``budgets``). Raises Malformed within a common transaction, because a new snapshot does not show the writes of
-        that transaction. Raises what ``read_long`` raises.
+        Both share one budget. Raises what ``read_long`` raises, and Malformed within a common transaction, whose writes
+        a new snapshot does not show.
         """
         if self.in_common:
             raise Malformed("A search cannot be part of a transaction.")
@@ -259,10 +253,7 @@ class Transactions:
 
     @asynccontextmanager
     async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
-        """Let the decisions of the block share a transaction (``common_transaction``).
-
-        It is rolled back at the end of the block, unless the block has committed it.
-        """
+        """The block's decisions share a transaction, which is rolled back unless the block commits it."""
         common = CommonTransaction(self.database, self._writers, partial(self._holds.hold, caller), self._hold_seconds)
         try:
             with common_transaction.shared(common):
@@ -301,9 +292,8 @@ class Transactions:
                 write.settle(outcome)
 
     async def _fill(self) -> None:
-        """The callers who were just answered are about to write again.
+        """Callers who were just answered are about to write again (decision 0052).
 
-        Without the wait, the first of their writes would be committed alone, while the others wait for that commit.
         After two groups of one write each, nobody waits.
         """
         group_size = max(self._last_sizes)
@@ -350,7 +340,7 @@ class Transactions:
 
 
 class _SharedPoll:
-    """Each caller gets the row of a round trip that begins after their call."""
+    """A caller's row comes from a round trip that begins after their call."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
         self._ask = ask
@@ -371,9 +361,9 @@ class _SharedPoll:
 
 
 class _QueuedWrite(NamedTuple):
-    """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``.
+    """Waits for its transaction until ``deadline`` (``time.monotonic``).
 
-    With ``joint``, the decision about ``item`` may be taken together with decisions about other items.
+    With ``joint``, ``item`` may be decided together with others.
     """
 
     decision: Callable[[Connection], Any]
@@ -409,8 +399,6 @@ class _JointQueue:
 
 
 class _CommittedRefusal(NamedTuple):
-    """A refusal that is raised after its decision was committed."""
-
     refusal: Refusal
 
 
@@ -463,7 +451,7 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
 
 
 def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
-    """Return an outcome for each write, or None if the write must be decided alone."""
+    """None stands for a write that must be decided alone."""
     joint = writes[0].joint
     assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
     values = joint(cx, [write.item for write in writes], False)
