@@ -1,1 +1,1 @@
-"""HTTP for both halves: read bodies within caps, write answers, and enforce the rules of transport."""
+"""HTTP for both halves: bodies within caps, answers, and the rules of transport."""

@@ -1,6 +1,6 @@
 """What is an address, and which endpoint answers at it?
 
-An open part of a path (``{name}``) stands for any text. ``web.openapi`` makes the API document from the same table.
+An open part of a path (``{name}``) stands for any text. ``web.openapi`` reads the same table.
 """
 
 import enum
@@ -25,15 +25,12 @@ Schema: TypeAlias = Mapping[str, Any]
 """A JSON schema (draft 2020-12), as OpenAPI 3.1 takes it."""
 
 Content: TypeAlias = Mapping[str, "type[Any] | tuple[type[Any], ...] | Schema"]
-"""The form of a body by media type: a msgspec type, one of several such types, or a JSON schema."""
+"""A body's form by media type: a msgspec type, one of several, or a JSON schema."""
 
 Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that returns whether a thing exists whose name is the whole last part of the path, suffix included.
-
-It may raise a refusal.
-"""
+"""Whether a thing has the path's whole last part, suffix included, as its name. It may raise a refusal."""
 
 SUFFIXES = ("json", "xml")
 
@@ -41,14 +38,14 @@ _OPEN_END = re.compile(r"\{(\w+)\}\Z")
 
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 _SLASH_IN_PART = "\udc2f"
-"""While a route is sought, this character stands for a slash within a part of the path. No decoded path holds it."""
+"""A slash within a part while a route is sought. No decoded path holds it."""
 
 TEXT: Schema = {"type": "string"}
 BINARY: Schema = {"type": "string", "format": "binary"}
 
 
 class CredentialKind(enum.Enum):
-    """The kind of credentials that an address expects of its callers."""
+    """What an address expects of its callers."""
 
     NONE = "none"
     BEARER = "bearer"
@@ -65,9 +62,7 @@ class CredentialKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """``refused`` says, as the end of a sentence, why a method refuses a parameter of the query that other methods
-    take.
-    """
+    """``refused`` says, as the end of a sentence, why a method refuses what others take."""
 
     name: str
     meaning: str
@@ -78,7 +73,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class AnswerDescription:
-    """One answer that is no refusal: its status, its meaning, its body by media type, and the headers that it adds."""
+    """An answer that is no refusal."""
 
     status: int
     meaning: str
@@ -88,13 +83,12 @@ class AnswerDescription:
 
 @dataclass(frozen=True)
 class Operation(Generic[H]):
-    """The first sentence of the function's docstring says what the method does.
+    """The first sentence of the function's docstring says what the method does; braces stand for a partial function's
+    arguments.
 
-    If the function is a partial one, the arguments that it was given stand for names in braces there. If
-    ``credentials`` is None, the method expects the credentials that the address expects. ``refused`` holds the
-    parameters of the query that other methods take and this one does not, each with the reason, as the end of a
-    sentence. ``fast`` and ``at_once`` are short ways to answer a POST (``fast_path``). They may be set only in a table
-    without ``check``, ``options`` and suffixes.
+    Without ``credentials``, the address's count. ``refused`` has the parameters that only other methods take, with
+    reasons. ``fast`` and ``at_once`` are short ways to answer a POST (``fast_path``), for tables without ``check``,
+    ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -116,7 +110,7 @@ class Operation(Generic[H]):
 
 @dataclass(frozen=True)
 class ErrorShape:
-    """``code`` returns the code that the body has, or an empty text if the body has no code."""
+    """``code`` gives the body's code; empty if it has none."""
 
     name: str
     write: Shape
@@ -126,7 +120,7 @@ class ErrorShape:
 
 @dataclass(frozen=True)
 class Address(Generic[H]):
-    """``shape`` and ``credentials`` are None if the address uses those of the table."""
+    """Without ``shape`` or ``credentials``, those of the table count."""
 
     path: str
     operations: Mapping[str, Operation[H]]
@@ -136,7 +130,7 @@ class Address(Generic[H]):
 
     @property
     def answers_documents(self) -> bool:
-        """Return whether any answer of the address is JSON or XML, and not only bytes."""
+        """Whether any answer is JSON or XML, and not only bytes."""
         answers = (answer for operation in self.operations.values() for answer in operation.answers)
         return any(media_type.endswith(SUFFIXES) for answer in answers for media_type in answer.content)
 
@@ -145,9 +139,8 @@ class Address(Generic[H]):
 class AddressTable(Generic[H]):
     """``prefix`` is empty or begins with a slash.
 
-    ``check`` is called before each method and may refuse the request. With ``suffixed`` the path of every address that
-    answers documents may end in one of ``SUFFIXES``. If an open part names things whose names may end in such a suffix
-    too, ``finders`` has a function for this part.
+    ``check`` is called before each method and may refuse. With ``suffixed``, paths of documents may end in one of
+    ``SUFFIXES``; ``finders`` has a function for each open part whose names may, too.
     """
 
     name: str
@@ -164,11 +157,7 @@ class AddressTable(Generic[H]):
     finders: Mapping[str, Finder[H]] = field(default_factory=dict)
 
     def routes(self, half: H) -> list[Route]:
-        """Return a route for each address, and then the routes of paths with a suffix (``.json``, ``.xml``) at the end.
-
-        An address whose path ends with an open part needs no second route, because the open part also matches the
-        suffix.
-        """
+        """Those with a suffix (``.json``, ``.xml``) come last; a path that ends with an open part needs none."""
         endpoints = [(address, self._endpoint(address, half)) for address in self.addresses]
         return [Route(self.prefix + address.path, endpoint) for address, endpoint in endpoints] + [
             Route(f"{self.prefix}{address.path}.{suffix}", endpoint, include_in_schema=False)
@@ -215,9 +204,9 @@ class AddressTable(Generic[H]):
         )
 
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
-        """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
+        """Move the suffix into the scope (``muniment.suffix``).
 
-        After such a refusal the method is not called, so the caller's password is not checked a second time.
+        A refusal here skips the method, so the caller's password is not checked a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
@@ -235,10 +224,10 @@ def first_sentence(described: object) -> str:
 
 
 class Addresses:
-    """Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``).
+    """Routes without an open part (``/dirws/login``) win over others (``/dirws/{rest:path}``).
 
-    If none matches, the last one in the list answers, even a request for ``*``, which is no path (RFC 9112, 3.2.4).
-    ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
+    If none matches, the last one answers, even for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a
+    name and separates no parts (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

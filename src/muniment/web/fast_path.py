@@ -1,13 +1,11 @@
 """How is a frequent request answered with little work? There are three short ways (decisions 0052, 0057).
 
-First, the listener asks ``FastFront.answer_at_once``, which answers from memory without an asyncio task. Second,
-``FastFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
-``FastEndpoint`` is an endpoint that answers without Starlette's response.
+The listener asks ``FastFront.answer_at_once``, which answers from memory without an asyncio task. ``FastFront`` answers
+before the application what is remembered or quick to find. ``FastEndpoint`` does without Starlette's response.
 
-All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
-with the whole body in one piece. The first two ways also require HTTPS, each header only once, and no ``X-Request-Id``.
-A request of any other form goes the ordinary way, unchanged, and so does a request that a short way cannot decide. If
-the front's decision raises a refusal, a ``FastEndpoint`` answers with that refusal. Any other endpoint decides again.
+All three serve POST without a query, with the address's one media type and the body in one piece; the first two also
+require HTTPS, each header only once, and no ``X-Request-Id``. All else goes the ordinary way. If the front's decision
+raises a refusal, a ``FastEndpoint`` answers with it; any other endpoint decides again.
 """
 
 import time
@@ -35,10 +33,9 @@ _Pairs = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True)
 class FastPath(Generic[H]):
-    """``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
-    answers.
+    """``decide`` returns a body (status 200), or changes nothing and returns None; then the endpoint answers.
 
-    It raises what the endpoint may raise. ``headers`` are the headers of the answer, without Content-Length.
+    It raises what the endpoint may raise. ``headers`` lack Content-Length.
     """
 
     decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -48,13 +45,11 @@ class FastPath(Generic[H]):
 
 @dataclass(frozen=True)
 class FastPathAtOnce(Generic[H]):
-    """``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None;
-    then the endpoint answers.
+    """``answer`` returns the body that the endpoint would send (status 200), or changes nothing and returns None; then
+    the endpoint answers.
 
-    ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be a ``FastEndpoint``,
-    which answers the errors that ``answer`` raises. ``recall`` gets the whole bodies of several requests, and the
-    half's context. For each body it returns the same answer as ``answer``, or None if it cannot know the answer without
-    waiting.
+    It records no security event. If it may change anything, the endpoint must be a ``FastEndpoint``, which answers its
+    errors. ``recall`` does so for several bodies, with None for what it cannot know without waiting.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -64,14 +59,14 @@ class FastPathAtOnce(Generic[H]):
 
 
 class AnswerAtOnce(NamedTuple):
-    """An answer of status 200: its header lines, each with its line end, and its body."""
+    """Status 200. The header lines have their line ends."""
 
     header_lines: bytes
     body: bytes
 
 
 class FastFront:
-    """``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it.
+    """``application`` wraps ``transport`` in other middleware, if any.
 
     ``addresses`` is filled when the halves are open.
     """
@@ -85,10 +80,7 @@ class FastFront:
         return path in self.addresses
 
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
-        """``has`` must be true of their paths. A request that cannot be answered here gets None.
-
-        A request also gets None if ``recall`` raised an exception: the ordinary way will raise it again, and answer it.
-        """
+        """``has`` must be true of their paths. None goes the ordinary way, which raises again what ``recall`` did."""
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
         questions: dict[str, list[int]] = {}
@@ -167,7 +159,7 @@ class FastFront:
 
 
 class FastEndpoint(Endpoint[H]):
-    """An endpoint with a short way for requests of the form that ``web.fast_path`` describes."""
+    """An endpoint with a short way for requests of that form."""
 
     def __init__(
         self,

@@ -33,10 +33,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):
-    """``basic`` says whether HTTP Basic is taken.
-
-    Each other field is a name; if it is empty, no address takes such credentials.
-    """
+    """``basic``: HTTP Basic is taken. No address takes credentials with an empty name."""
 
     basic: bool = False
     ticket: str = ""
@@ -45,7 +42,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
-        """Unless the method is ``safe``, a ticket in a cookie also needs the CSRF token."""
+        """Unless ``safe``, a ticket in a cookie also needs the CSRF token."""
         taken: list[Json] = [{"bearer": []}]
         if self.basic:
             taken.append({"basic": []})
@@ -72,10 +69,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
 def document(
     tables: Sequence[AddressTable[Any]], base: str, version: str, ticket_cookie: str, callers: CallerCredentials
 ) -> Json:
-    """``base`` is the address with which every link begins, without a slash at its end.
-
-    ``ticket_cookie`` is the name of the cookie that holds a ticket.
-    """
+    """``base`` begins every link, without a slash at its end."""
     paths: dict[str, Json] = {}
     contents: list[Content] = []
     refusal_responses = _RefusalResponses()
@@ -114,7 +108,6 @@ def document(
 
 
 def template(path: str) -> str:
-    """Return a path as OpenAPI writes it: ``{rest}`` for the open part ``{rest:path}``."""
     return _OPEN_PART.sub(r"{\1}", path)
 
 

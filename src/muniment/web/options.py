@@ -101,7 +101,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def base_address(options: WebOptions) -> str:
-    """A request to one of ``other_addresses`` gets links that begin with that address instead."""
+    """For ``other_addresses``, links begin with what was asked."""
     if options.base_address:
         return options.base_address.rstrip("/")
     host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
@@ -110,13 +110,12 @@ def base_address(options: WebOptions) -> str:
 
 
 class TrustedProxies:
-    """Tells whether a network address is that of one of the settings' ``trusted_proxies``."""
+    """Knows the network addresses in the settings' ``trusted_proxies``."""
 
     def __init__(self, options: WebOptions) -> None:
         self._networks = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
 
     def has(self, address: str) -> bool:
-        """A text that is no address is not."""
         if not self._networks:
             return False
         try:

@@ -1,4 +1,4 @@
-"""What do our pages keep in a browser, and does a form that comes back belong to one of our pages?"""
+"""What do our pages keep in a browser, and does a form that comes back belong to one of them?"""
 
 import secrets
 from typing import NamedTuple
@@ -12,11 +12,10 @@ from muniment.web.answers import pages
 NEVER_STORED = {"Cache-Control": "no-store"}
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
-"""What a person reads whose sign-in is refused."""
 
 
 class FormMark(NamedTuple):
-    """The text of a form's hidden field, and whether another site's page sent the form."""
+    """A form's hidden field, and whether another site's page sent it."""
 
     text: str
     foreign: bool
@@ -36,8 +35,7 @@ def set_cookie(
 ) -> None:
     """With None it lasts until the browser closes, with 0 it ends at once.
 
-    The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
-    HTTP.
+    Over plain HTTP a browser would not keep a Secure one.
     """
     response.set_cookie(
         name,
@@ -55,13 +53,13 @@ def new_mark() -> str:
 
 
 def form_mark(request: Request, text: str) -> FormMark:
-    """``text`` is the value of its hidden field."""
+    """``text`` is its hidden field's value."""
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
     return FormMark(text, foreign)
 
 
 def require_ours(mark: FormMark, genuine: bool) -> None:
-    """Raise Forged if the form's mark is not ``genuine``, or if the browser says that another site sent the form."""
+    """Raise Forged if the mark is not ``genuine``, or the browser says that another site sent the form."""
     if mark.foreign or not genuine:
         raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
 

@@ -1,7 +1,6 @@
-"""How does a page look, and what does a person read when a request is refused?
+"""How does a page look, and what does a person read when a request is refused (decision 0035)?
 
-All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere.
-Only the search page has a script.
+Only the search page has a script. No page loads anything from elsewhere.
 """
 
 import base64
@@ -20,7 +19,6 @@ from muniment.ground.refusals import UnknownAddress
 from muniment.web.answers.responses import ErrorCode
 
 Way = tuple[str, str]
-"""A link that leads on from a page: its text and its address."""
 
 _POLICY = (
     "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -30,7 +28,7 @@ _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javasc
 
 
 class _Wording(NamedTuple):
-    """An empty ``sentence`` means the refusal's own sentence."""
+    """An empty ``sentence`` stands for the refusal's own."""
 
     heading: str
     advice: str = ""
@@ -88,7 +86,7 @@ def templates(package: str) -> jinja2.Environment:
 
 
 def base_path(request: Request) -> str:
-    """Return the path of the base address, without a slash at its end; it may be empty."""
+    """Without a slash at its end; it may be empty."""
     return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/")
 
 
@@ -102,10 +100,9 @@ def draw(
     headers: Mapping[str, str] | None = None,
     scripts: bool = False,
 ) -> Response:
-    """Draw a page. Its stylesheet and icon are below the address ``files``.
+    """The page's stylesheet and icon are below the address ``files``; with None the stylesheet is part of it.
 
-    If ``files`` is None, the stylesheet is part of the page. So a browser can show the page even if the server refuses
-    the request for the stylesheet, as it may over plain HTTP.
+    So it shows even if the server refuses the stylesheet, as over plain HTTP.
     """
     text = template.render(
         home=f"{request.scope.get('muniment.base', '')}/",
@@ -122,10 +119,7 @@ def draw(
 
 
 def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way]) -> Response:
-    """Links must be whole addresses.
-
-    If TLS is required and the request came over plain HTTP, a path alone would lead back to this page.
-    """
+    """Links must be whole addresses: over plain HTTP, where TLS is required, a path leads back here."""
     wording = _WORDINGS.get(code.status, _OTHERWISE)
     values = {
         "heading": wording.heading,
@@ -138,10 +132,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Browsers may keep it for a year, because a changed file gets a new address.
-
-    Raises UnknownAddress.
-    """
+    """Browsers may keep it for a year: a changed file gets a new address. Raises UnknownAddress."""
     if name not in _STATIC:
         raise UnknownAddress("There is nothing at this address.")
     media_type = _MEDIA_TYPES["." + name.rpartition(".")[2]]

@@ -31,14 +31,14 @@ log = structlog.get_logger("muniment.web")
 
 
 class ErrorCode(NamedTuple):
-    """The HTTP status of a refusal at an address, and the interface's own code for it."""
+    """A refusal's HTTP status at an address, and the interface's own code."""
 
     status: int
     code: str
 
 
 Table = Mapping[type[Refusal], ErrorCode]
-"""``find_code`` looks a refusal up: the nearest ancestor class counts."""
+"""For ``find_code`` the nearest ancestor class counts."""
 
 Shape = Callable[[Request, ErrorCode, str], Response]
 
@@ -54,7 +54,7 @@ SHARED: Table = {
     Overloaded: ErrorCode(503, "overloaded"),
     NotStored: ErrorCode(507, "insufficient_storage"),
 }
-"""For a refusal that is also in the address's own table, that table counts."""
+"""An address's own table goes before."""
 
 BUG = ErrorCode(500, "internal_error")
 
@@ -62,11 +62,10 @@ _HEADERS = "muniment.headers"
 
 
 class Endpoint(Generic[H]):
-    """``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
-    refusal.
+    """``prepare`` is awaited first, with the method's name; it may refuse.
 
-    With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the headers that
-    ``add_header`` has added, except those that the answer has already.
+    With ``options`` the address answers OPTIONS (RFC 9110 9.3.7). Headers of ``add_header`` do not replace an answer's
+    own.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ def add_header(request: Request, name: str, value: str) -> None:
 
 
 def trouble(busy: Busy) -> Refusal:
-    """Turn the database's error into a refusal: NotStored if the database takes no writes, otherwise Overloaded."""
+    """NotStored if the database takes no writes, otherwise Overloaded."""
     return NotStored(str(busy)) if isinstance(busy, Unwritable) else Overloaded(str(busy))
 
 
@@ -160,7 +159,6 @@ def find_code(refusal: Refusal, table: Table) -> ErrorCode:
 
 
 def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
-    """``table`` gives the code, and ``shape`` writes the body."""
     error_code = find_code(refusal, table)
     if isinstance(refusal, NotStored):
         log.error("request not stored", reason=refusal.sentence)
@@ -176,5 +174,4 @@ def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Re
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """``body`` is a msgspec Struct, a dict or a list."""
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

@@ -16,17 +16,14 @@ _RETRY_SECONDS = 5
 
 
 class Slots:
-    """Counts the slots of one kind of stream for each owner. Only one event loop may use it."""
+    """For one event loop."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     @contextmanager
     def hold(self, owner: str, limit: int, what: str) -> Iterator[None]:
-        """Raises Overloaded when the owner holds all of them.
-
-        ``what`` names the streams in the sentence of the refusal, such as ``downloads``.
-        """
+        """Raises Overloaded, whose sentence names ``what``, such as ``downloads``, when the owner holds all."""
         if self._counts[owner] >= limit:
             raise Overloaded(
                 f"You have {limit} {what} under way, and you may not have more: end one of them first.", _RETRY_SECONDS
@@ -44,7 +41,7 @@ class Slots:
 
 
 class HoldingResponse(Response):
-    """An answer that holds resources until it is sent, is cut off, or its caller leaves."""
+    """Holds resources until it is sent, is cut off, or its caller leaves."""
 
     def __init__(self, answer: Response, resources: ExitStack) -> None:
         self._answer = answer

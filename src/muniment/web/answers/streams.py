@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class Stream(StreamingResponse):
-    """An answer that is sent in pieces. It awaits ``check`` every ``check_bytes`` bytes and every ``check_seconds``.
+    """Awaits ``check`` every ``check_bytes`` bytes and every ``check_seconds``.
 
-    If ``check`` raises, the answer ends: nothing more is sent and the connection is closed. ``pieces`` is closed in
-    every case, even when the caller leaves.
+    If it raises, nothing more is sent and the connection is closed. ``pieces`` is always closed, even when the caller
+    leaves.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ LONG = 65_536
 UNSENT = "muniment.unsent"
 
 CALLER = "muniment.caller"
-"""The key in a request's scope for the user's folded name. It is there as soon as the user is known."""
+"""The user's folded name in a request's scope, once known."""
 
 _SHARE = 4
 
@@ -30,11 +30,10 @@ class _Answer:
 
 
 class Unsent:
-    """The long answers of one worker that are being sent. Only its event loop may use this.
+    """The long answers of one worker, on its event loop (decision 0089).
 
-    A caller may have one long answer, or several with a quarter of ``most`` bytes together. If the answers of all
-    callers have ``most`` bytes, a further one takes the place of the oldest answer of the caller who has most, if that
-    caller has more than the new one's.
+    A caller may have one, or several with a quarter of ``most`` bytes together. At ``most``, a further one replaces the
+    oldest of the caller who has most, if more than the new one's.
     """
 
     def __init__(self, most: int) -> None:
@@ -43,10 +42,7 @@ class Unsent:
         self._sizes: Counter[str] = Counter()
 
     def hold(self, scope: Scope, size: int) -> AbstractAsyncContextManager[None]:
-        """Raises Overloaded if there is no room.
-
-        The block also raises Overloaded, if it ends because the answer has to make room for another one.
-        """
+        """Raises Overloaded without room, and in the block when its answer has to make room."""
         caller = scope.get(CALLER) or (scope["client"][0] if scope.get("client") else "")
         held = self._sizes[caller]
         if held and held + size > self._most // _SHARE:

@@ -11,7 +11,7 @@ _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
 def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
-    """If it ranks several equally, return the first of these. Without a header Accept, return ``media_types[0]``."""
+    """Of equals the first one in ``media_types`` counts, and without Accept the first of all."""
     header = _header(request)
     return _best(header, tuple(media_types)) if header else media_types[0]
 

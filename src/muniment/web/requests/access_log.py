@@ -1,8 +1,7 @@
 """How was each request answered?
 
-Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together. To write a line alone would
-take a tenth of the time that a short request takes. A line of a refused or failed request is written at once, together
-with the lines that wait.
+Lines of requests that went well are written together after ``LATE_SECONDS`` at most: one alone takes a tenth of a short
+request's time. A refused or failed request's line takes the waiting ones along at once.
 """
 
 import asyncio
@@ -55,9 +54,9 @@ def to_structlog(lines: Sequence[AccessLine]) -> None:
 
 
 class AccessLog:
-    """A line waits at most ``seconds``; if that is 0, no line waits.
+    """A line waits at most ``seconds``.
 
-    An access log belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
+    For one event loop: ``flush`` before it ends, or waiting lines are lost.
     """
 
     def __init__(self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0) -> None:

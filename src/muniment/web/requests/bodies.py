@@ -1,4 +1,4 @@
-"""Read request bodies within caps: forms, JSON, raw bytes. A stranger's body is read here or in ``fast_path``."""
+"""Read request bodies within caps: forms, JSON, raw bytes. Only ``fast_path`` reads others."""
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterator
@@ -28,9 +28,9 @@ def check_encoding(request: Request) -> None:
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """There is no deadline, but the content must arrive at the settings' lowest rate.
+    """Without a deadline, but at the lowest rate.
 
-    Raises TimedOut, and TooLarge above ``limit`` bytes. If Content-Length is above the limit, nothing is read.
+    Raises TimedOut, and TooLarge: at once if Content-Length exceeds ``limit``.
     """
     _check_content_length(request, limit)
     pace.expect_content(request)
@@ -64,10 +64,7 @@ async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
 
 
 def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
-    """Raises Malformed.
-
-    The parameters in ``lists`` may be repeated: their values are joined with commas.
-    """
+    """Values of repeated parameters in ``lists`` are joined with commas. Raises Malformed."""
     return form_fields(request.scope["query_string"], "The query", lists)
 
 
@@ -82,10 +79,7 @@ def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[
 
 
 def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
-    """A name may come more than once.
-
-    Raises Malformed.
-    """
+    """A name may come more than once. Raises Malformed."""
     if encoded.count(b"&") > 1000:
         raise Malformed(f"{what} has more than 1000 parameters.")
     for pair in encoded.split(b"&"):
@@ -108,7 +102,7 @@ async def raw_json(request: Request, limit: int = 65_536) -> bytes:
 
 
 def form_value(part: bytes, what: str) -> str:
-    """Decode one form-encoded name or value; ``what`` begins the sentence of a refusal. Raises Malformed."""
+    """Decode a form-encoded name or value; ``what`` begins the refusal. Raises Malformed."""
     if _PLAIN.fullmatch(part):  # nearly always
         return part.decode("ascii")
     if _BAD_ESCAPE.search(part):

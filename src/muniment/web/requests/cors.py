@@ -1,7 +1,7 @@
 """Pages of which other sites may read this server's answers in a browser?
 
-Source: the Fetch standard, section 3.3 (CORS protocol). Starlette's middleware does not fit: with `*` it lets every
-origin send credentials, it answers preflights itself, and it names the same methods for every address.
+Source: the Fetch standard, section 3.3. Starlette's middleware lets every origin send credentials with `*`, and answers
+preflights itself, with the same methods for every address.
 """
 
 import re
@@ -16,11 +16,9 @@ _PREFLIGHT = "Access-Control-Request-Method", "Access-Control-Request-Headers"
 
 
 class Cors:
-    """ASGI middleware around the whole app.
+    """Wraps the whole app. ``*`` in ``origins`` stands for all, but for none with ``credentials`` (cookies).
 
-    Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` the pages may send
-    cookies, but then ``*`` allows no origin. The answer to a preflight allows the methods in that answer's header
-    Allow.
+    A preflight's answer allows the methods in its header Allow.
     """
 
     def __init__(

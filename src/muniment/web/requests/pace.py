@@ -1,6 +1,6 @@
 """Do the bytes of a body or an answer keep the pace? Content and answers have a lowest rate, other bodies a deadline.
 
-The server measures how long it waits for the caller. The time in which it works itself does not count.
+Only the time in which the server waits counts.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ _BODY = "muniment.body"
 
 
 class Pace:
-    """Counts how many seconds the server will still wait for a caller (``seconds_left``, at first ``seconds``).
+    """How many seconds the server will still wait: never more than ``seconds``.
 
-    With a ``rate`` (bytes a second) each byte adds time. ``seconds_left`` never exceeds ``seconds``.
+    With a ``rate`` (bytes a second) each byte adds time.
     """
 
     def __init__(self, seconds: float, rate: int | None = None) -> None:
@@ -35,10 +35,9 @@ class Pace:
 
 
 class ArrivingBody:
-    """All of it must arrive before a deadline.
+    """Has a deadline, or after ``expect_content`` a lowest rate.
 
-    After ``expect_content`` there is no deadline, but the body must arrive at a lowest rate. ``asyncio.timeout`` would
-    do the same at four times the cost, and nearly every request with a body is read by this class.
+    ``asyncio.timeout`` costs four times as much, and nearly every body comes here.
     """
 
     __slots__ = ("_is_content", "_is_whole", "_options", "_pace", "_receive")
@@ -82,7 +81,6 @@ class ArrivingBody:
 
 
 def expect_content(request: Request) -> None:
-    """Replace the deadline of the request's body by the lowest rate, because content may be large."""
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
         body._pace, body._is_content = None, True
@@ -111,10 +109,7 @@ class Waiting(Awaitable[Message]):
 
 
 def begin(call: Awaitable[Message]) -> Message | Waiting:
-    """Begin a call of ``receive``, and return the message if it is there already, as it nearly always is.
-
-    Otherwise return a ``Waiting``, which can be awaited.
-    """
+    """Return the message at once if it is there, as nearly always."""
     assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
     try:
         return Waiting(call, call.send(None))

@@ -1,4 +1,4 @@
-"""Record the security events of a request after its answer was sent."""
+"""Record a request's security events after its answer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,14 +9,13 @@ from muniment.ground.clock import Instant
 from muniment.ground.events import Event, Recorder, Result
 
 WITNESS = "muniment.witness"
-"""A batch passes the requests that it contains to ``app`` of that ``Witness``."""
+"""A batch passes its requests to this one's ``app``."""
 
 
 class Witness:
     """The answer's status gives the result, unless the endpoint has set one.
 
-    The event is written after the answer: so the time to answer does not show whether the event was written or only
-    counted.
+    Written after the answer, an event does not show in its time.
     """
 
     def __init__(self, app: ASGIApp, recorder: Recorder, clock: Callable[[], Instant]) -> None:
