@@ -1,7 +1,6 @@
 """Which pages does the documentation have? What does a page say, as HTML and as Markdown?
 
-A page is a Markdown file below ``docs``, named by its path there without ``.md``. HTML tags in it are shown as text
-(docs/decisions/0035).
+Pages are named by their path below ``docs`` without ``.md``. HTML tags in them are shown as text (docs/decisions/0035).
 """
 
 import posixpath
@@ -17,7 +16,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 DECISIONS = "decisions/"
-"""How the names of all decision records begin."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
@@ -29,7 +27,7 @@ _LISTED_LEVELS = (2, 3)
 
 
 class Section(NamedTuple):
-    """A heading of a page: its level, its anchor on the page, its text."""
+    """A heading: its level, its anchor on the page, its text."""
 
     level: int
     anchor: str
@@ -37,7 +35,7 @@ class Section(NamedTuple):
 
 
 class DocumentationPage(NamedTuple):
-    """A page of the documentation: its title, its whole text as HTML, and its sections of levels 2 and 3."""
+    """``sections`` are those of levels 2 and 3."""
 
     title: str
     body: markupsafe.Markup
@@ -45,7 +43,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the names of all pages, those directly in ``docs`` first."""
+    """Those directly in ``docs`` come first."""
     return [*_pages(_folder())]
 
 
@@ -59,15 +57,13 @@ def title(name: str) -> str:
 
 
 def documentation_page(name: str) -> DocumentationPage | None:
-    """The HTML is cached until the file changes. The page's links to other pages are relative to the page's own
-    address, ``/docs/<name>``.
-    """
+    """The HTML is cached until the file changes. Its links are relative to ``/docs/<name>``."""
     file = _file(name)
     return None if file is None else _render(name, file, file.stat().st_mtime_ns)
 
 
 def picture(name: str) -> bytes | None:
-    """Return a picture by its path below ``docs``, ``pictures/<name>.png``, or None if there is no such picture."""
+    """``name`` is its path below ``docs``: ``pictures/<name>.png``."""
     folder = _folder()
     file = None if folder is None else _pictures(folder).get(name)
     return None if file is None else file.read_bytes()
@@ -88,7 +84,7 @@ def _file(name: str) -> Path | None:
 
 @lru_cache(maxsize=2)
 def _pages(folder: Path | None) -> dict[str, Path]:
-    """Names that strangers send are looked up here, and are never used as paths."""
+    """Strangers' names are looked up here, and never used as paths."""
     if folder is None:
         return {}
     files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
@@ -116,10 +112,7 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Give each heading among the tokens its anchor and its level in the outline, and yield it as a section.
-
-    A heading outside all other sections has level 1. A heading in a section has the next level.
-    """
+    """Levels are those of the outline: 1 outside all others, in a section the next."""
     above: list[int] = []
     anchors = Counter[str]()
     for place, token in enumerate(tokens):
@@ -140,9 +133,9 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
 
 
 def _refine_tables(tokens: Sequence[Token]) -> None:
-    """Mark each heading cell as the head of its column. Align cells by class, not by inline style.
+    """Mark each heading cell as its column's head; without text it becomes an ordinary cell.
 
-    The pages permit no inline style. A heading cell without text is not marked, but becomes an ordinary cell.
+    Cells are aligned by class: the pages permit no inline style.
     """
     for place, token in enumerate(tokens):
         if token.type not in {"th_open", "td_open"}:
@@ -158,9 +151,7 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Links to Markdown files become links to pages, and mentions of pages become links. A mention is the name of a
-    page's file, or the number of a decision record.
-    """
+    """Links to Markdown files become links to pages, and so do mentions: file names, or decisions' numbers."""
     within_link = 0
     for part in parts:
         if part.type == "link_open":

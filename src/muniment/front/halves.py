@@ -14,9 +14,9 @@ from muniment.repository.store.repositories import Repository
 
 @dataclass
 class Halves:
-    """The halves of this process; None for a half that does not run here.
+    """None stands for a half that does not run here.
 
-    ``descriptions`` keeps, by base address, the OpenAPI documents that callers have asked for.
+    ``descriptions`` has the OpenAPI documents by base address.
     """
 
     installation: Installation

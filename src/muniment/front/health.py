@@ -32,7 +32,7 @@ async def live(_request: Request, _halves: Halves) -> Response:
 async def ready(_request: Request, halves: Halves) -> Response:
     """Say for each part whether it works. Answer 503 if a database cannot be read, or if none of the indexes can.
 
-    A disk that has less free than its reserve is named, but the answer is 200: all but new content is served.
+    A disk below its reserve does not count: all but new content is served.
     """
     parts: dict[str, object] = {}
     faults: list[str] = []
@@ -79,10 +79,9 @@ async def _fault_of(transactions: Transactions) -> str:
 
 
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
-    """Return the state of each repository's index: how many seconds it is behind, whether that is late, and its fault.
+    """For each repository: the seconds its index is behind, whether that is late, its fault if any.
 
-    ``differences`` is the number of objects that the last checks found wrong in the index and that were not repaired.
-    ``fault`` is left out if there is none, and ``differences`` is left out if it would be 0.
+    ``differences`` counts objects that the last checks found wrong and that were not repaired, if any.
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)

@@ -48,7 +48,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "vocabulary": "The words that the product uses, each with one meaning.",
     },
 }
-"""The pages of the documentation by the reader's purpose. The text after a name says what the page is about."""
+"""By the reader's purpose. The text after a name says what the page is about."""
 
 
 def unknown_addresses(halves: Halves, shape: Shape) -> Route:
@@ -111,9 +111,8 @@ async def contents(request: Request, halves: Halves) -> Response:
 async def document(request: Request, halves: Halves) -> Response:
     """Show a page of the documentation.
 
-    The answer is HTML, or Markdown if the caller prefers that. At an address that ends in ``.md``, a caller without a
-    preference gets Markdown; a browser gets HTML, because it prefers that. At the address of a picture, the answer is
-    the picture.
+    HTML, or Markdown if the caller prefers that, or has no preference at an address in ``.md``; a picture at a
+    picture's.
     """
     path = request.path_params["page"].rstrip("/")
     picture = documentation.picture(path)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # Its libraries are an extra.
     from muniment.repository.search.meaning.nearness import Meaning
 
 ContentKind = Literal["files", "s3"]
-"""The two content stores that an installation may have: the folder, and the store in the network."""
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
@@ -46,10 +45,7 @@ def engine(installation: Installation) -> Engine:
 
 
 def check_languages(installation: Installation) -> None:
-    """Raise IndexUnavailable if an index cannot hold a language of the settings.
-
-    If the settings name further languages, it is also raised if the language detector is not installed.
-    """
+    """Raises IndexUnavailable if an index cannot hold a language, or further languages lack their detector."""
     options = installation.settings.repository
     for name in (options.language, *options.languages):
         if name not in LANGUAGES:
@@ -76,9 +72,7 @@ def reserve(installation: Installation) -> Reserve:
 
 
 def content(installation: Installation, kind: ContentKind | None = None, *, makes_room: bool = False) -> ContentStore:
-    """Who ``makes_room`` on the disk may also use its ``reserve``. Nothing is read from the database or the network
-    yet.
-    """
+    """Who ``makes_room`` may also use the ``reserve``. Nothing is read yet."""
     options = installation.settings.repository
     if (kind or options.content_store) == "files":
         largest = options.packed_bytes
@@ -100,7 +94,7 @@ def tika(installation: Installation) -> TikaServer | None:
 
 
 class _Lazy:
-    """The repository's database. It is opened at its first use: after the server has forked its processes."""
+    """The repository's database, opened at its first use: after the server has forked."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -108,14 +102,13 @@ class _Lazy:
         self._database: Database | None = None
 
     def open(self) -> Database:
-        """Return the database, which stays open as long as the process lives."""
         with self._lock:
             if self._database is None:
                 self._database = Database(self._address)
             return self._database
 
     def owner(self) -> str:
-        """Return a name for this installation that no other one has."""
+        """A name that no other installation has."""
         with self.open().read() as cx:
             secret = keys.key(cx, keys.SEALS)
         return hashlib.sha256(b"owner of content" + secret).hexdigest()[:32]

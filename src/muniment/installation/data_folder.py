@@ -36,10 +36,7 @@ class DataFolder:
         self._overrides = list(overrides)
 
     def override(self, key: str, value: object | None) -> None:
-        """Set a setting from a command's own option, which wins over every other source.
-
-        If ``value`` is None, nothing changes.
-        """
+        """A command's own option wins over every other source; None changes nothing."""
         if value is not None:
             self._overrides.append(f"{key}={value}")
             self.__dict__.pop("settings", None)
@@ -55,7 +52,7 @@ class DataFolder:
 
     @property
     def together(self) -> bool:
-        """Whether both halves run here, and the repository asks the directory in this folder who its callers are."""
+        """Whether both halves run here, and the repository asks the directory in this folder."""
         return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
@@ -75,7 +72,7 @@ class DataFolder:
         self.__dict__.pop("settings", None)
 
     def must_be_whole(self) -> None:
-        """Raise Failure when the data folder holds only a part of a backup."""
+        """Raises Failure for a part of a backup."""
         if (self.path / UNFINISHED_RESTORE).exists():
             raise Failure(
                 f"{self.path} holds only a part of a backup: a restore did not finish. "
@@ -110,13 +107,13 @@ class DataFolder:
 
     @contextmanager
     def begin(self, half: Half) -> Iterator[Connection]:
-        """Open the half's database and a write transaction for the block. Raises what ``database`` raises."""
+        """Raises what ``database`` raises."""
         with self.database(half) as database, database.begin() as cx:
             yield cx
 
     @contextmanager
     def read(self, half: Half) -> Iterator[Connection]:
-        """Open the half's database and a snapshot for the block. Raises what ``database`` raises."""
+        """Raises what ``database`` raises."""
         with self.database(half) as database, database.read() as cx:
             yield cx
 
@@ -128,9 +125,7 @@ class DataFolder:
             return schema.revision(cx, half) is not None
 
     def migrate(self) -> None:
-        """Raises SchemaMismatch. If ``together`` is true, the names that imports left unbound are then bound to their
-        present bearers.
-        """
+        """If ``together``, also binds names that imports left unbound to present bearers. Raises SchemaMismatch."""
         for half in self.settings.halves:
             with closing(Database(self.installation.database_url(half))) as database:
                 schema.migrate(database, half)
@@ -138,14 +133,14 @@ class DataFolder:
             self._settle_names()
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
-        """If ``together`` is false, the answer is empty."""
+        """Empty unless ``together``."""
         if not self.together:
             return {}
         with closing(Database(self.installation.database_url("directory"))) as database, database.read() as cx:
             return identities.identities_of(cx, self.settings.directory.names, names)
 
     def acting_as(self, user_id: str) -> Principals:
-        """This writes to the repository's database. So call it before the command opens its own transaction."""
+        """It writes to the repository's database: call it before the command opens its transaction."""
         name = fold_name(user_id)
         with self.begin("repository") as cx:
             keys = name_keys.of_names(cx, [name], self.identify, self.now)
@@ -153,9 +148,7 @@ class DataFolder:
 
     @contextmanager
     def lock(self, *, for_restore: bool = False) -> Iterator[None]:
-        """Raises Failure when another process has locked the folder. Without ``for_restore`` it also raises Failure
-        when the folder holds an unfinished restore.
-        """
+        """Raises Failure when another process has it or, without ``for_restore``, after an unfinished restore."""
         if not for_restore:
             self.must_be_whole()
         lock_file = locks.open_file(self.installation.lock)
@@ -173,7 +166,7 @@ class DataFolder:
 
     @property
     def server_address(self) -> str:
-        """If no server runs, this is the address that the settings name."""
+        """If no server runs, the settings' address."""
         try:
             lock_file = os.open(self.installation.lock, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -193,7 +186,7 @@ class DataFolder:
         return file is not None and not file.exists()
 
     def _settle_names(self) -> None:
-        """Bind the names that imports left unbound to their present bearers (decision 0019)."""
+        """Those that imports left unbound get their present bearers (decision 0019)."""
         borne_count = unborne_count = 0
         with self.database("repository") as database:
             while True:

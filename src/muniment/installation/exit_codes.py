@@ -1,4 +1,4 @@
-"""How does a command end? With an exit code and, after an error, a sentence: why, and what to do next."""
+"""How does a command end? With an exit code and, after an error, why, and what to do next."""
 
 import errno
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ _UNWRITABLE_STEPS: Mapping[str, str] = {
 
 
 class Exit(IntEnum):
-    """The exit codes of ``muniment``, as README.md explains them."""
+    """README.md explains them."""
 
     OK = 0
     FAILED = 1
@@ -73,7 +73,7 @@ class Exit(IntEnum):
 
 
 class Failure(Exception):
-    """The command cannot go on. The sentence says why and what to do next."""
+    """The command cannot go on, for this reason; the sentence says what to do next."""
 
     def __init__(self, sentence: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(sentence)
@@ -82,7 +82,7 @@ class Failure(Exception):
 
 
 def as_failure(error: BaseException) -> Failure | None:
-    """Return None for a bug; the caller then shows the traceback."""
+    """None stands for a bug, of which the caller shows the traceback."""
     failure: Failure | None
     match error:
         case Failure():

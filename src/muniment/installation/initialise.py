@@ -16,25 +16,22 @@ from muniment.repository.store.permissions.principals import Principals
 
 REPOSITORY = "main"
 CLIENT = "muniment-cli"
-"""The public client with which ``muniment search`` signs in."""
 
 BASIC_CLIENT = "muniment-basic"
-"""The public client by which a repository signs in callers who use HTTP Basic, if ``basic_client`` names it."""
+"""The public client for HTTP Basic at a repository, if ``basic_client`` names it."""
 
 
 SEARCH_CLIENT = "muniment-search"
-"""The public client by which the search page signs people in."""
 
 CLIENTS = {
     CLIENT: "The command line's own client.",
     BASIC_CLIENT: "Signs in the callers who use HTTP Basic.",
     SEARCH_CLIENT: "Signs in the people who search from the page /search.",
 }
-"""The clients of a new data folder, each with its description."""
 
 
 class Initialisation(NamedTuple):
-    """What a data folder holds after its initialisation. ``password`` is empty unless the administrator is new."""
+    """``password`` is empty unless the administrator is new."""
 
     is_new_folder: bool
     administrator: str = ""
@@ -45,7 +42,7 @@ class Initialisation(NamedTuple):
 
 
 def run(data: DataFolder, password: str = "") -> Initialisation:
-    """Initialise a data folder, and leave unchanged what it has already.
+    """What the folder has already stays.
 
     With an empty ``password`` a new administrator gets a random one. Raises Failure when a server uses the folder.
     """
@@ -73,10 +70,9 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
 
 
 def ensure_search_client(data: DataFolder) -> str:
-    """Make the public client by which the search page signs people in, if it is missing, and return its name then.
+    """Return the name of the search page's public client if it was missing, and made.
 
-    Returns "" if nothing was missing: also where no page is offered, its client has a secret, or its directory is
-    elsewhere.
+    Nothing is missing where no page is offered, its client has a secret, or its directory is elsewhere.
     """
     options = data.settings.repository
     if not (data.together and options.offers_search_page and not options.search_page_secret):
@@ -96,7 +92,7 @@ def administrator(data: DataFolder) -> Principals:
 
 
 def require_initialised(data: DataFolder) -> None:
-    """Raise Failure if the data folder is missing or half restored, or if the directory runs here and has no tables."""
+    """Raises Failure if the folder is missing or half restored, or if a directory here has no tables."""
     data.must_exist()
     data.must_be_whole()
     if "directory" in data.settings.halves and not data.has_tables("directory"):

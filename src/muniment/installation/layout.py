@@ -10,17 +10,17 @@ from muniment.installation.settings import Settings
 from muniment.web.options import base_address
 
 UNFINISHED_RESTORE = "restore.unfinished"
-"""A file in a data folder. It exists while the folder holds only a part of a backup."""
+"""It exists while the data folder holds only a part of a backup."""
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """One data folder with its settings, and the paths of everything in it."""
+    """One data folder with its settings and paths."""
 
     data: Path
     settings: Settings
 
     def database_url(self, half: Half) -> str:
-        """Return the address of the half's database in SQLAlchemy's spelling, with its password."""
+        """In SQLAlchemy's spelling, with its password."""
         address: str = getattr(self.settings, f"{half}_database")
         if not address:
             return sa.URL.create("sqlite", database=str(self.data / f"{half}.db")).render_as_string()
@@ -39,14 +39,14 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def content_move(self) -> Path:
-        """The file that lists the contents that 'content move' has copied."""
+        """Lists the contents that 'content move' has copied."""
         return self.data / "content-move"
 
     @property
     def removals(self) -> Path:
-        """The file whose lock forbids the removal of content from a store in the network.
+        """Its lock forbids the removal of content from a store in the network.
 
-        With PostgreSQL, a lock of the database is used instead.
+        With PostgreSQL, a lock of the database does.
         """
         return self.data / "removals.lock"
 
@@ -60,12 +60,11 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def imports(self) -> Path:
-        """The folder of the lock files of imports."""
         return self.data / "imports"
 
     @property
     def tls(self) -> Path:
-        """The folder of the local CA, and of the certificate that it signs for the listener."""
+        """The local CA, and the listener's certificate that it signs."""
         return self.data / "tls"
 
     @property
@@ -74,7 +73,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def gate(self) -> Path:
-        """The folder of the gate's slots, which all processes share."""
+        """The gate's slots, which all processes share."""
         return self.data / "gate"
 
     @property
@@ -83,15 +82,14 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> Path:
-        """The file in which a server's processes count refusals."""
         return self.data / "events.counts"
 
     @property
     def lock(self) -> Path:
-        """While a server holds the lock, the file names its process and address."""
+        """Names its process and address while a server holds it."""
         return self.data / "serve.lock"
 
     @property
     def base(self) -> str:
-        """The address with which links begin, without a slash at its end."""
+        """Links begin with it; no slash at its end."""
         return base_address(self.settings.web)

@@ -1,7 +1,7 @@
-"""Read every setting once, from one file, the environment and the command line.
+"""Read every setting once.
 
-The environment wins over the file, and the command line over both. An unknown key of the file or the command line is
-refused, and so is a variable that looks like a misspelt setting.
+The environment wins over the file, and the command line over both. An unknown key is refused, and so is a variable that
+looks misspelt.
 """
 
 import difflib
@@ -72,11 +72,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BadSettings(Refusal):
-    """A setting is unknown, has a wrong value, or contradicts another setting. The sentence names it."""
+    """A setting is unknown, has a wrong value, or contradicts another one; the sentence names it."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting: its key (``web.port``), its annotated type, its default and its meaning."""
+    """``key`` is as in ``web.port``."""
 
     key: str
     kind: Any

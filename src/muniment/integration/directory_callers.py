@@ -1,4 +1,4 @@
-"""Ask the directory in this process, without a socket, who calls a repository. Answers are the same as over HTTP.
+"""Ask the directory in this process who calls a repository. Answers are the same as over HTTP.
 
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 10 (tickets, HTTP Basic).
 """
@@ -81,11 +81,8 @@ def identification(database: Database, names: DirectoryNames) -> Identify:
 
 
 def token_question(directory: Directory) -> Ask:
-    """Return a function that asks whose access token this is.
-
-    The function returns the document that the tokeninfo address would send. If that address would refuse, the
-    function raises the refusal that a repository would derive from the answer over HTTP
-    (``callers.tokeninfo.refusal_of``).
+    """Ask for the document that the tokeninfo address would send, or raise what a repository would derive from its
+    refusal (``callers.tokeninfo.refusal_of``).
     """
 
     def ask(token: str, resource_id: str) -> bytes:
@@ -111,10 +108,7 @@ def token_question(directory: Directory) -> Ask:
 
 
 def _user_question(directory: Directory, verify: _Verify) -> Ask:
-    """Return a function that asks whose credential this is.
-
-    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
-    """
+    """The answer is a ``TicketInfo`` as JSON. Refuses as ``token_question`` does."""
 
     def ask(credential: str, resource_id: str) -> bytes:
         now = directory.clock()
@@ -177,7 +171,7 @@ def grant_end(directory: Directory) -> EndGrant:
 
 @contextmanager
 def _address_refusals() -> Iterator[None]:
-    """Turn the directory's refusals into those that a repository would derive from the answers over HTTP."""
+    """Raise what a repository would derive from the answers over HTTP."""
     try:
         yield
     except NoTicket as refusal:

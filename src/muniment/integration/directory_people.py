@@ -22,10 +22,7 @@ from muniment.repository.store.people import Kind, ListedPerson, People, Person
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
-    """Return what a resource would learn of this user from a token, as JSON. Raises UnknownEntry.
-
-    The JSON has only the member ``user`` of a tokeninfo document. Disabled and locked users are described, too.
-    """
+    """The member ``user`` of a tokeninfo document, also for disabled and locked users. Raises UnknownEntry."""
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
@@ -37,7 +34,7 @@ def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
 
 
 class DirectoryPeople(People):
-    """The users and groups of the directory in this process. Each method reads the database for ``seconds`` at most."""
+    """Each method reads the database for ``seconds`` at most."""
 
     def __init__(self, directory: Directory, seconds: float) -> None:
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
@@ -45,8 +42,8 @@ class DirectoryPeople(People):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """Without an order in the selection, the users or groups of one partition stand together, ordered by name.
-        Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
+        """Without an order, the people of one partition stand together, ordered by name. Raises UnknownPerson,
+        UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
@@ -93,8 +90,6 @@ class DirectoryPeople(People):
 
 
 class _Properties:
-    """The properties by which users or groups are filtered and sorted."""
-
     def __init__(self, kind: Kind, candidates: entries.ChosenEntries) -> None:
         person_id = listed.single("string", candidates.id, compared=candidates.folded_id, fold=fold_name)
         short_name = listed.single("string", candidates.name, compared=candidates.folded_name, fold=fold_name)

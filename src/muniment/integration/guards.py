@@ -1,13 +1,10 @@
-"""Enforce the rules that bind both halves.
+"""Enforce the rules that bind both halves (decision 0081).
 
-The first one: only a resource of the directory guards a repository, and nobody can remove a resource that guards one.
-The second one: a user or group that a repository knows cannot be renamed. The third one: a client by which the
-repositories sign people in is neither renamed nor removed, unless ``force`` is set. If one half runs elsewhere, some
-rules cannot be checked: each function says what happens then.
+Only a resource of the directory guards a repository, and one that does stays. A user or group that a repository knows
+keeps its name. A client by which the repositories sign people in is neither renamed nor removed without ``force``. If
+one half runs elsewhere, each function says what cannot be checked.
 
-The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
-decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
-then sees the earlier one (docs/decisions/0081).
+The directory's decisions about rights are locked first: of two changes at one time, the later one sees the earlier one.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,19 +28,18 @@ from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls, name_keys
 
 Snapshot = Callable[[], AbstractContextManager[Connection]]
-"""A function that opens a snapshot of the repository's database."""
 
 
 class StillGuards(Refusal):
-    """The resource guards a repository, which nobody could enter without it."""
+    """Without the resource nobody could enter the repository."""
 
 
 class CannotKnow(Refusal):
-    """The repository runs elsewhere, so nobody here knows whether it uses the resource, user or group."""
+    """The repository runs elsewhere: nobody here knows what it uses."""
 
 
 class SignsIn(Refusal):
-    """The client is one by which the repositories sign people in. Without it, nobody could sign in there."""
+    """Without the client nobody could sign in to the repositories."""
 
 
 def read_client_settings(options: RepositoryOptions) -> Mapping[str, str]:
@@ -54,9 +50,9 @@ def read_client_settings(options: RepositoryOptions) -> Mapping[str, str]:
 
 
 def check_client(directory: Connection, client_settings: Mapping[str, str], entry: Entry) -> None:
-    """Raise SignsIn if one of these settings names the entry.
+    """Raises SignsIn.
 
-    ``client_settings`` is what ``read_client_settings`` returns. It is empty if no repository asks this directory.
+    ``client_settings`` come from ``read_client_settings``: empty if no repository asks this directory.
     """
     for setting, client in client_settings.items():
         match = credentials.find_of_client(directory, client)
@@ -70,9 +66,7 @@ def check_client(directory: Connection, client_settings: Mapping[str, str], entr
 def remove_resource(
     directory: Connection, snapshot: Snapshot | None, resource: resources.Resource, now: Instant, *, force: bool = False
 ) -> SessionCount:
-    """``snapshot`` is None if the repository runs elsewhere. Then this raises CannotKnow unless ``force`` is true.
-    Raises StillGuards if the resource guards a repository, BadName if it is the built-in resource.
-    """
+    """Raises CannotKnow without a ``snapshot`` unless ``force``, StillGuards, and BadName for the built-in resource."""
     version_stamps.lock_rights(directory)
     if snapshot is not None:
         # From here on the directory's other decisions wait, so no guard changes after this look-up.
@@ -99,9 +93,8 @@ def rename(
     *,
     force: bool = False,
 ) -> Entry:
-    """``snapshot`` is None if the repository's half does not run here. Raises what ``administration.rename`` raises.
-    Without ``force`` it also raises what ``check_client`` raises, if more than the case of the name changes, and
-    CannotKnow if the halves run apart and the entry is a user or group.
+    """Raises what ``administration.rename`` raises. Without ``force`` also what ``check_client`` raises, if more than
+    the name's case changes, and CannotKnow for a user or group if the halves run apart.
     """
     if not force and fold_name(name) != fold_name(entry.name):
         check_client(directory, client_settings, entry)
@@ -123,8 +116,8 @@ def rename(
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
 ) -> repositories.Repository:
-    """``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
-    ``language`` stands for the settings' language. Raises UnknownResource, NameTaken, WrongValue.
+    """Without the ``directory``, nobody checks that the resource exists. An empty ``language`` stands for the
+    settings'. Raises UnknownResource, NameTaken, WrongValue.
     """
     guard_id = _guard_id(directory, resource_id)
     new_repository = repositories.add(repository, name, guard_id, "", now, language)
@@ -133,9 +126,7 @@ def add_repository(
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> str:
-    """``directory`` is as in ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import into the
-    repository is not finished).
-    """
+    """As ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import is not finished)."""
     guard_id = _guard_id(directory, resource_id)
     guarded = repositories.find(repository, name)
     if unfinished_imports.is_begun(repository, guarded):
@@ -145,10 +136,7 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
 
 
 def _guard_id(directory: Connection | None, resource_id: str) -> str:
-    """Return an existing resource's identifier as the directory spells it; without a directory, return it unchanged.
-
-    Raises UnknownResource.
-    """
+    """Spelt as in the directory; without it, as it is. Raises UnknownResource."""
     if directory is None:
         return resource_id
     version_stamps.lock_rights(directory)

@@ -1,8 +1,7 @@
 """How does an administrator of the directory change its users and groups at a repository?
 
-The rules are in the decisions of the directory, and in those that bind both halves (``guards``, ``person_removal``).
-The transaction of each change checks that the caller is an administrator of the directory. The same is checked before
-a new password is hashed.
+By the directory's rules, and those of ``guards`` and ``person_removal``. Each change's transaction asks who the caller
+is now (decision 0081), and so does whoever hashes a new password.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,18 +39,18 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.WrongPartition: refusals.WrongValue,
     guards.SignsIn: refusals.InUse,
 }
-"""The refusals of the directory and of ``guards`` that a change may raise. Callers get the repository's instead."""
+"""What a repository's callers get instead."""
 
 
 class DirectoryPeopleChanges(PeopleChanges):
-    """Changes the users and groups of the directory in this process."""
+    """Changes the directory's people in this process."""
 
     def __init__(self, directory: Directory, holdings: person_removal.Holdings) -> None:
         self._directory, self._holdings = directory, holdings
         self._database, self._names = directory.transactions.database, directory.options.names
 
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
-        """Make a user or group in the root unit of the partition that the id names."""
+        """It lies in its partition's root unit."""
         password_hash = self._hash(who, person)
         now, names, description = self._directory.clock(), self._names, person.description or ""
         with self._change(who, {of_directory.UnknownPartition: refusals.WrongValue}) as cx:
@@ -94,7 +93,7 @@ class DirectoryPeopleChanges(PeopleChanges):
         return shown_id
 
     def add_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Groups may contain each other: then all of them have the same members."""
+        """Groups that contain each other have the same members."""
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
             memberships.add_member(cx, group, member)
@@ -138,7 +137,7 @@ class DirectoryPeopleChanges(PeopleChanges):
         return msgspec.structs.replace(to_person(self._names, kind, entry_now), state=state)
 
     def _hash(self, who: Who, change: PersonChange) -> str | None:
-        """Raises NotPermitted, before it hashes, if the caller has no right to change users, and WrongValue."""
+        """Raises NotPermitted, before it hashes, if the caller may not change users, and WrongValue."""
         if change.password is None:
             return None
         with self._translated():
@@ -160,7 +159,7 @@ class DirectoryPeopleChanges(PeopleChanges):
     @staticmethod
     @contextmanager
     def _translated(others: Mapping[type[Refusal], type[Refusal]] | None = None) -> Iterator[None]:
-        """Turn the directory's refusals into those of a repository: by ``others`` first, then by ``_SPELLINGS``."""
+        """Raise a repository's refusals instead: by ``others`` first, then by ``_SPELLINGS``."""
         spellings = {**_SPELLINGS, **(others or {})}
         try:
             yield

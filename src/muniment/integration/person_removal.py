@@ -1,14 +1,14 @@
 """Which steps does it take to remove a user or a group, so that a later one of the same name inherits nothing?
 
-The halves have separate databases. So the order of the steps decides what is left if a removal stops between two steps:
+The halves have separate databases, so the order decides what is left if a removal stops:
 
 1. If a user's belongings are to be given away, the user is disabled, and so can add nothing more.
-2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
-3. Objects are given away, some at a time, and then ACLs, saved searches and search templates.
-4. The entry is removed from the directory; its sessions end.
-5. The entry is taken out of the ACLs. The search results that a user has stored are removed.
+2. The repository binds the name to its bearer: no later bearer can inherit anything.
+3. Objects are given away, some at a time, then ACLs, saved searches and search templates.
+4. The directory removes the entry; its sessions end.
+5. The entry is taken out of the ACLs. A user's stored search results are removed.
 
-If a removal stopped before step 4, it can be started again, and does the rest.
+A removal that stopped before step 4 can be started again, and does the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,18 +36,16 @@ from muniment.repository.store.saved import stored_results
 
 
 class SameReceiver(Refusal):
-    """The user to be removed is also named as the user who gets what they own."""
+    """The user to be removed would also get what they own."""
 
 
 class OwnsElsewhere(Refusal):
-    """The repository runs apart from the directory, so what a user owns there cannot be given away here."""
+    """The repository runs apart, so what a user owns there cannot be given away here."""
 
 
 class Holdings(NamedTuple):
-    """What a removal uses to change the repositories in which the user or group may own something.
-
-    ``acting`` is who changes the objects. ``max_pending`` is the largest number of changes by which an index may lag
-    behind before searches are refused.
+    """``acting`` changes the objects. ``max_pending`` is by how many changes an index may lag before searches are
+    refused.
     """
 
     database: Database
@@ -59,10 +57,8 @@ class Holdings(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """What a removal did.
-
-    ``gifts`` counts what was given away. ``belongings`` counts what the removed user or group still owned at the end;
-    no later bearer of the name inherits it. ``named_by`` counts the ACLs that had an entry for the user or group.
+    """``gifts`` counts what was given away, ``belongings`` what the removed one still owned, ``named_by`` the ACLs that
+    named them.
     """
 
     dependents: decisions.Dependents
@@ -86,14 +82,13 @@ def remove(
 ) -> Departure:
     """Remove a user or a group (``name@partition``); a group's members stay.
 
-    With ``give_to``, first give the user ``give_to`` what the removed user owns; ``watch`` sees how far that is. It
-    opens transactions of its own, many of them for a large gift: call it off the event loop. ``holdings`` is None if
-    the repository runs apart. ``check_right`` is called in the directory's transaction that removes the entry, and what
-    it raises stops the removal.
+    First give ``give_to``, if any, what the user owns; ``watch`` sees how far that is. It opens transactions of its
+    own, many for a large gift: call it off the event loop. ``holdings`` is None if the repository runs apart.
+    ``check_right``, in the directory's transaction that removes the entry, may stop the removal.
 
     Raises UnknownEntry, also if another removal was faster: a new bearer of the name stays. Raises NobodyAdministers,
-    and BadName for the built-in group; with ``give_to`` also SameReceiver, and OwnsElsewhere if the repository runs
-    apart. Without ``force`` it also raises what ``guards.check_client`` raises.
+    and BadName for the built-in group; with ``give_to`` SameReceiver and OwnsElsewhere; without ``force`` what
+    ``guards.check_client`` raises.
     """
     if give_to:
         _check_receiver(directory, holdings, names, entry_id, give_to)
@@ -127,9 +122,9 @@ def remove(
 def give(
     holdings: Holdings, keys: list[str], to: str, clock: Callable[[], Instant], watch: GiftWatch, *, only: str = ""
 ) -> list[GiftCount]:
-    """Give the user ``to`` what the bearers of these keys own, in all repositories or in the one that ``only`` names.
+    """Give ``to`` what the bearers of these keys own, in all repositories or in ``only``.
 
-    Returns a count for each repository in which anything was given. Raises UnknownRepository.
+    Counts only repositories in which anything was given. Raises UnknownRepository.
     """
     with holdings.database.begin() as cx:
         receiver = Receiver(to, ownership.key_of(cx, to, holdings.identify, clock()))

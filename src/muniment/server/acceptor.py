@@ -1,7 +1,6 @@
 """Which worker lets the next connection in?
 
-The kernel wakes every worker, and the first one could take them all; then the others would have nothing to do for as
-long as these connections last.
+The kernel wakes every worker, and the first could take them all (decision 0059).
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from muniment.web.options import WebOptions
 _PATIENCE = 0.001
 
 _SHORTAGE = 1.0
-"""If a worker cannot open one more file, it waits so many seconds before it accepts again. asyncio waits as long."""
+"""Seconds until a worker that could not open one more file accepts again, as asyncio."""
 
 _SLACK = 8
 
@@ -36,7 +35,7 @@ class Crowd:
 
 
 class Place:
-    """How many connections one worker has, compared with the others. Only that worker's event loop may change it."""
+    """One worker's connections beside the others'. Only its event loop may change it."""
 
     def __init__(self, counts: "memoryview[int]", number: int) -> None:
         self._counts = counts
@@ -60,9 +59,8 @@ class Place:
 
 
 class Acceptor:
-    """Each connection is counted at ``place`` while its TLS handshake lasts; its protocol counts it from then on.
-
-    A handshake may take as long as a request's head.
+    """Counts a connection at ``place`` during its TLS handshake, which may take as long as a request's head; then its
+    protocol does.
     """
 
     def __init__(
@@ -107,7 +105,7 @@ class Acceptor:
             self._let_one_in()
 
     def _insist(self) -> None:
-        """Let in one waiting connection even if this worker is crowded, because the emptier workers may be busy."""
+        """Let one in even into a crowded worker: the emptier ones may be busy."""
         self._open()
         while self._let_one_in() and not self._place.is_crowded:
             pass
@@ -149,6 +147,5 @@ class Acceptor:
 
 
 def _hang_up(connection: socket.socket) -> None:
-    """End a connection whose handshake is under way."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
 """Who has the connections of this worker? No address has more than its share; who keeps the worker waiting goes first.
 
-The worker *waits for* a connection during its TLS handshake and until a request's head is there. A connection is *idle*
-between two requests, and *at work* otherwise (docs/decisions/0089).
+It *waits for* a connection during its TLS handshake and until a request's head is there. One is *idle* between two
+requests, and *at work* otherwise (docs/decisions/0089).
 """
 
 import ipaddress
@@ -20,14 +20,14 @@ log = structlog.get_logger("muniment.server.guests")
 _SHARE = 2
 
 _IPV6_NETWORK = 64
-"""So many bits of an IPv6 address tell callers apart (RFC 6177). The caller chooses the others."""
+"""So many bits of an IPv6 address tell callers apart (RFC 6177)."""
 
 
 @dataclass(eq=False, slots=True)
 class Guest:
-    """``sharing`` names those who have a share together, and is empty for a trusted proxy.
+    """``sharing`` names those who have a share together; empty for a trusted proxy.
 
-    ``is_one_too_many`` if the guest found no place: then its requests are refused.
+    ``is_one_too_many`` without a place: its requests are refused.
     """
 
     client: str
@@ -37,11 +37,11 @@ class Guest:
 
 
 class Guests:
-    """The connections of one worker. Only its event loop may use this.
+    """For its event loop only.
 
-    If an address has its share already, a further connection from there takes the place of another one from there; if
-    the worker is full, that of any other. A connection that is at work stays. A trusted proxy has no share. A
-    connection that finds no place takes none, and ends another one that found none and has not been refused yet.
+    A further connection from an address that has its share takes the place of another from there, in a full worker that
+    of any other, but never of one at work. A trusted proxy has no share. One that finds no place ends another that
+    found none and has not been refused yet.
     """
 
     def __init__(self, options: WebOptions) -> None:

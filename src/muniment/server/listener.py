@@ -25,7 +25,7 @@ _SWITCH_SECONDS = 0.001
 
 
 class Listeners(NamedTuple):
-    """The sockets were bound before the server forked."""
+    """Sockets that were bound before the server forked."""
 
     https: socket.socket
     http: socket.socket | None
@@ -47,9 +47,9 @@ def serve(
     front: FastFront | None = None,
     number: int = 0,
 ) -> None:
-    """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
+    """Answer requests until ``stop`` is set, then finish those under way within ``options.stop_seconds``.
 
-    ``ready`` is called when the sockets accept connections. Raises CannotStart.
+    ``ready`` is called when the sockets accept. Raises CannotStart.
     """
     # A thread that has hashed a password or waited for the disk gets Python's lock from the event loop after this time.
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -106,7 +106,7 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server with an ``Acceptor`` a socket, and without signal handlers, because ``_serve`` stops it."""
+    """With an ``Acceptor`` a socket, and without signal handlers: ``_serve`` stops it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Write log lines to standard error, one for each event: as JSON, or for people on a terminal."""
+"""Write log lines to standard error: as JSON, or for people on a terminal."""
 
 import json
 import logging
@@ -22,14 +22,14 @@ _SAID = ("Invalid HTTP request", "Exceeded concurrency limit", "Unsupported upgr
 """What uvicorn says of single requests, without their addresses."""
 
 _PIPE_BUF = 4096
-"""How many bytes a process can write into a pipe without another process's bytes between them (POSIX)."""
+"""So many bytes go into a pipe without another process's between them (POSIX)."""
 
 
 def start(settings: Settings) -> None:
-    """Send all log lines, those of libraries too, to standard error in the same form.
+    """Send all log lines to standard error in one form.
 
-    Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
-    several times as much as the line itself.
+    Only libraries' lines go through ``logging``: every request writes one of ours, and that would cost several times as
+    much.
     """
     console = _is_console(settings)
     level = _level(settings)
@@ -83,10 +83,7 @@ def _level(settings: Settings) -> int:
 
 
 def _write_together(lines: Sequence[AccessLine]) -> None:
-    """A write has at most ``_PIPE_BUF`` bytes, unless it is one long line.
-
-    So a pipe to which several processes write does not mix their lines.
-    """
+    """At most ``_PIPE_BUF`` bytes at once, or one long line: processes do not mix their lines in a pipe."""
     stream, offset = _Lines(), time.time() - time.perf_counter()
     lines_of_write: list[str] = []
     size = 0
@@ -129,7 +126,7 @@ class _Lines(structlog.WriteLogger):
 
 
 def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
-    """This does the work of ``start``'s processors in one step, because it must be fast."""
+    """Do the work of ``start``'s processors in one fast step."""
     fields: MutableMapping[str, Any] = {
         **structlog.contextvars.get_contextvars(),
         **line,

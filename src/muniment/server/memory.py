@@ -16,11 +16,11 @@ _QUIET = 0.1
 def prepare_forks() -> None:
     """Call it while the process has only one thread.
 
-    From then on all threads share one arena of glibc. But ``malloc_trim`` does not return the free memory at the top of
-    an arena, unless it is the first arena. A password check leaves 19 MiB free at the top of its thread's arena.
+    All threads then share one arena of glibc: ``malloc_trim`` does not return the free memory at the top of another,
+    where a password check leaves 19 MiB.
 
-    From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
-    keeps so much only after it has freed a large piece for the first time.
+    A process then keeps up to 64 MiB of free memory until it is quiet (``start_trimming``), not only after it has freed
+    a large piece.
     """
     gc.unfreeze()
     gc.collect()
@@ -34,7 +34,7 @@ def prepare_forks() -> None:
 
 
 def start_trimming() -> None:
-    """The thread does so as soon as the process uses less than a tenth of a core. Without glibc nothing is started."""
+    """A thread trims once the process uses less than a tenth of a core; none without glibc."""
     library = _library()
     if library is not None:
         threading.Thread(target=_trim_when_quiet, args=(library,), name="memory", daemon=True).start()

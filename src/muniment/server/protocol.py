@@ -49,27 +49,23 @@ _PLAIN = (
 
 
 def protocol(options: WebOptions, front: FastFront | None, place: Place, guests: Guests) -> type[HttpToolsProtocol]:
-    """``place`` counts this worker's connections, ``guests`` has them.
-
-    ``front``, if there is one, may answer requests at once.
-    """
+    """``place`` counts this worker's connections, ``guests`` has them, ``front`` may answer at once."""
     shared = {"_options": options, "_place": place, "_guests": guests}
     shared["_waiting_room"] = None if front is None else _WaitingRoom(front)
     return type("_Protocol", (_Protocol,), shared)
 
 
 class _NotImplementedCoding(Exception):
-    """The request's body has a transfer coding that this server does not know (RFC 9112 section 6.1)."""
+    """An unknown transfer coding (RFC 9112 section 6.1)."""
 
 
 class _Protocol(HttpToolsProtocol):
-    """When a request is answered before its whole body has arrived, the rest of the body has a deadline.
+    """After an early answer, the rest of the body has a deadline.
 
-    A connection that is closed stays open until its caller has read the last answer. If a request cannot be read while
-    an earlier request is being answered, that answer is finished, and the connection is closed. The request that cannot
-    be read gets no answer, nor do requests that came between these two. A request that the front may answer at once
-    waits in ``_waiting_room`` if its whole body comes with its head. If the front does not answer it there, a task
-    answers it.
+    A closing connection stays open until its caller has read the last answer. A request that cannot be read lets an
+    earlier one's answer finish, and closes the connection; neither it nor those between get an answer. A request that
+    the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head; if the front does
+    not, a task answers.
     """
 
     _options = WebOptions()
@@ -164,10 +160,7 @@ class _Protocol(HttpToolsProtocol):
             self._guests.rest(self._guest)
 
     def send_400_response(self, msg: str) -> None:
-        """If an earlier request is being answered, that answer is finished, and no refusal is sent.
-
-        If the answer to this request has begun, that answer is cut off, and no refusal is sent.
-        """
+        """Send no refusal where an answer has begun: an earlier request's is finished, this one's is cut off."""
         status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
         if not self._knows_coding:
             status, text = b"501 Not Implemented", _UNKNOWN_CODING
@@ -237,7 +230,7 @@ class _Protocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _see_off(self) -> None:
-        """TLS is closed when the other side consents. A caller may consent late or never."""
+        """TLS is closed when the other side consents: late or never."""
         if self._farewell is None:
             self._farewell = self.loop.call_later(_CONSENT_SECONDS, self._end)
 
@@ -269,9 +262,8 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _WaitingRoom:
-    """Holds requests that the front may answer at once, until the event loop has read what came on all connections.
-
-    Then the front answers them together, because they may share one look at the database.
+    """Holds requests that the front may answer at once, until the event loop has read all connections: together they
+    may share one look at the database.
     """
 
     def __init__(self, front: FastFront) -> None:
@@ -302,10 +294,10 @@ class _WaitingRoom:
 
 
 class _Sender:
-    """If it is short and comes in one piece, its head and its body go out in one write.
+    """Sends a short answer in one piece, as nearly all are, with one write: each costs a TLS record.
 
-    Nearly every answer is short and in one piece, and each write costs a TLS record. uvicorn sends all other answers.
-    The kernel may take a long answer whole, before its caller has read any of it: ``unread`` watches it from then on.
+    uvicorn sends the others. As the kernel may take a long answer whole before its caller has read any of it,
+    ``unread`` watches from then on.
     """
 
     __slots__ = ("_cycle", "_head", "_send", "_unread")
@@ -350,7 +342,7 @@ class _Sender:
             )
 
     def _in_one_piece(self, head: HTTPResponseStartEvent, end: HTTPResponseBodyEvent) -> bytes | None:
-        """Return the bytes of an answer that is short, whole and framed by its Content-Length alone; otherwise None."""
+        """Join an answer that is short, whole and framed by its Content-Length alone."""
         cycle, body, headers = self._cycle, end.get("body", b""), list(head.get("headers", ()))
         if end.get("more_body", False) or len(body) > PIECE or cycle.scope["method"] == "HEAD":
             return None
@@ -365,7 +357,7 @@ class _Sender:
 
 
 def _notice_the_end(cycle: RequestResponseCycle) -> None:
-    """Note that the connection is lost: uvicorn does so a turn of the loop later, and not for pipelined requests."""
+    """Note a lost connection: uvicorn does so a turn of the loop later, and not for pipelined requests."""
     if cycle.transport.is_closing():
         cycle.disconnected = True
 
@@ -382,7 +374,7 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """This replaces a method by which something and its protocol would keep each other in memory."""
+    """Replaces a method by which something and its protocol would keep each other in memory."""
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

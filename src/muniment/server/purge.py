@@ -1,4 +1,4 @@
-"""Delete grants, tokens and tickets that have ended. The purge has its own process, and no caller waits for it."""
+"""Delete grants, tokens and tickets that have ended, in a process of its own, for which no caller waits."""
 
 import threading
 import time

@@ -57,7 +57,7 @@ def run(data: DataFolder, *, with_agent: bool = True, also: Sequence[Role] = ())
 
 
 def check_ports(data: DataFolder) -> None:
-    """Raise Failure when a port of the settings cannot be bound. Call it before making any file."""
+    """Raise Failure when a port cannot be bound. Call it before making any file."""
     web = data.settings.web
     _bind(web.host, web.port, "web.port", "--port").close()
     if web.http_port:
@@ -65,7 +65,7 @@ def check_ports(data: DataFolder) -> None:
 
 
 def agents(installation: Installation) -> list[Role]:
-    """Raises Failure if the model that the embedder needs is missing."""
+    """Raises Failure if the embedder's model is missing."""
     roles = [_role("agent", installation, _index), _role("extraction", installation, _extract, niceness=5)]
     return [*roles, _role("meaning", installation, _embed, niceness=5)] if _check_model(installation) else roles
 

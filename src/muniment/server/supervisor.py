@@ -1,7 +1,6 @@
 """Start the processes of one server together, restart one that fails, and stop them together.
 
-The supervisor has one thread only, because a fork copies no other threads. Forked processes share the memory of the
-modules that the supervisor has imported (docs/decisions/0059).
+The supervisor has one thread, because a fork copies no others (docs/decisions/0059).
 """
 
 import ctypes
@@ -27,7 +26,7 @@ _LONGEST_PAUSE = 30.0
 _STEADY_SECONDS = 60.0
 _GRACE_SECONDS = 5
 _SECOND_SIGNAL_SECONDS = 0.5
-"""A signal that comes less than so many seconds after another is the same request to stop."""
+"""A signal so soon after another is the same request to stop."""
 
 _PR_SET_PDEATHSIG = 1
 _SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGCHLD
@@ -37,8 +36,8 @@ _SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGCHLD
 class Role:
     """``work`` calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
-    If a ``vital`` process exits, the whole server ends with exit code 1. Processes that are not vital, and vital
-    processes that a signal killed, are started again instead.
+    If a ``vital`` process exits, the server ends with exit code 1. Others, and those that a signal killed, are started
+    again.
     """
 
     name: str
@@ -58,11 +57,10 @@ class _Child:
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
-    """If a process ends before this call and has not called ``ready``, all processes end and the exit code is 1.
+    """If a process ends before ``when_ready`` and is not ready itself, all end and the exit code is 1.
 
-    The pause doubles, up to a limit, each time the process soon fails again. At a stop, processes that have not ended 5
-    seconds after ``stop_seconds`` are killed, and a second signal kills them at once, unless it comes within half a
-    second.
+    The pause doubles, up to a limit, each time a process soon fails again. Processes that have not ended 5 seconds
+    after ``stop_seconds`` are killed; a second signal kills them at once, unless it comes within half a second.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 
@@ -209,7 +207,6 @@ class _Supervisor:
 
 
 def _close_pipe(child: _Child) -> None:
-    """Close the pipe of a child that is ready or has ended, and note whether it was ready."""
     child.ready = os.read(child.pipe, 1) == b"1"
     os.close(child.pipe)
     child.pipe = -1

@@ -1,8 +1,7 @@
 """What has a caller not taken yet of the answers? A caller who takes them too slowly loses the connection.
 
-The size of a transport's buffer says too little over TLS: beneath it lies another transport with a buffer of its own.
-So the kernel is asked. While any buffer above the kernel's holds bytes, the kernel has bytes to send, too; and it
-counts the bytes that the caller's side has acknowledged (docs/decisions/0089).
+Over TLS a transport's buffer lies above another. So the kernel is asked: while any buffer above it holds bytes, it has
+some to send, too; and it counts what the caller's side has acknowledged (docs/decisions/0089).
 """
 
 import asyncio
@@ -25,7 +24,7 @@ log = structlog.get_logger("muniment.protocol")
 PIECE = 65_536
 
 _MOST_UNREAD = 16 * PIECE
-"""More bytes than the buffers between the sender and the caller's side hold."""
+"""More than the buffers between the sender and the caller's side hold."""
 
 _SHORTEST_SECONDS = 0.001
 
@@ -33,14 +32,14 @@ _LOOKS = 8
 """What is taken at its begin must not count at its end."""
 
 _AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER without time: closing resets the connection, and the kernel keeps nothing of it (socket(7))."""
+"""SO_LINGER without time: closing resets the connection, and the kernel keeps nothing (socket(7))."""
 
 _TCP_INFO = struct.Struct("=16xI100xQ")
 """Where Linux has ``tcpi_snd_mss`` and ``tcpi_bytes_acked`` (``struct tcp_info`` in linux/tcp.h)."""
 
 
 def longest_seconds(options: WebOptions) -> float:
-    """Return how many seconds the callers who read at the lowest rate need for what is written and not read."""
+    """How long readers at the lowest rate need for what is written and not read."""
     return options.slow_seconds + _MOST_UNREAD / options.lowest_download_rate
 
 
@@ -51,9 +50,9 @@ class _View(NamedTuple):
 
 
 class Unread:
-    """A caller may be below the lowest rate for ``slow_seconds``, and for as long as a full segment takes at that rate,
-    but not for over twice ``slow_seconds``: the system of a caller who reads steadily may acknowledge segments only as
-    a whole (RFC 9293 section 3.8.6.2.2).
+    """A caller may be below the lowest rate for ``slow_seconds``, plus a full segment's time at that rate, but not for
+    over twice ``slow_seconds``: a steady reader's system may acknowledge whole segments only (RFC 9293 section
+    3.8.6.2.2).
     """
 
     def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
@@ -69,9 +68,9 @@ class Unread:
         self._counted_at, self._view = 0.0, _View(0, 0, 0)
 
     def watch(self) -> bool:
-        """Start to watch the bytes that the caller has not taken, or go on, and return whether there are any.
+        """Watch what the caller has not taken, and return whether there is any.
 
-        If there are none, stop. Then the time that the caller took counts no more.
+        If not, stop: the time taken counts no more.
         """
         view = self._look()
         if not (view.buffered or view.waiting):
@@ -85,7 +84,7 @@ class Unread:
         return True
 
     def go_on(self) -> None:
-        """Stop if the caller has taken everything. Otherwise go on, if the watch has begun."""
+        """Stop if everything is taken, otherwise go on with a watch that has begun."""
         if self._timer is not None:
             self.watch()
 

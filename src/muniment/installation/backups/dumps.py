@@ -1,7 +1,7 @@
 """Copy one database as of one moment while others write to it, and restore the copy.
 
-SQLite copies itself page by page (its online backup). ``pg_dump`` copies PostgreSQL, in the custom format. Both copy
-an open snapshot. So whatever else is read from that snapshot belongs to the same moment as the copy.
+SQLite copies itself (its online backup), ``pg_dump`` copies PostgreSQL in the custom format. Both copy an open
+snapshot: whatever else is read from it belongs to the same moment.
 """
 
 import errno
@@ -27,14 +27,14 @@ FUNCTIONS: Mapping[Half, tuple[str, ...]] = {
     "directory": ("renew_generation", "renew_endings"),
     "repository": ("renew_mark",),
 }
-"""The functions that each half's migrations make in PostgreSQL. A test compares them with a database."""
+"""What each half's migrations make in PostgreSQL; a test compares."""
 
 _PIECE = 1 << 20
 _PROGRAMS = "PostgreSQL's client programs, of the server's release or a later one (on Debian: postgresql-client)"
 
 
 class DatabaseSnapshot:
-    """A database as of one moment. ``connection`` reads it, and ``copy`` writes it into a file."""
+    """A database as of one moment."""
 
     def __init__(self, database: Database, connection: Connection, snapshot_id: str) -> None:
         self.connection = connection
@@ -43,7 +43,7 @@ class DatabaseSnapshot:
 
     @property
     def bytes(self) -> int:
-        """An upper estimate of the copy's size in bytes."""
+        """Estimates the copy's size, rather too large."""
         sql = (
             "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
             if self._database.dialect == "sqlite"
@@ -52,7 +52,7 @@ class DatabaseSnapshot:
         return int(self.connection.execute(sa.text(sql)).scalar_one())
 
     def copy(self, file: Path) -> None:
-        """Write the copy into a new file, which only its owner may read. Raises BackupRefused, OSError, Busy."""
+        """Only its owner may read the new file. Raises BackupRefused, OSError, Busy."""
         file.touch(mode=0o600, exist_ok=False)
         if self._database.dialect == "sqlite":
             try:
@@ -80,7 +80,6 @@ def check_programs(database: Database) -> None:
 
 @contextmanager
 def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
-    """Hold one snapshot of a database for the block. Others may go on writing."""
     with database.read() as cx:
         if database.dialect == "sqlite":
             # SQLite takes the snapshot at the first read, not at BEGIN.
@@ -96,9 +95,9 @@ def is_empty(database: Database) -> bool:
 
 
 def remove_halves(database: Database, halves: Collection[Half]) -> None:
-    """Remove the tables and functions of these halves from a PostgreSQL database in one transaction.
+    """Remove these halves' tables and functions, and nothing else, from PostgreSQL.
 
-    Nothing else is removed. Raises BackupRefused if something else depends on them, and then removes nothing.
+    Raises BackupRefused, and removes nothing, if something else depends on them.
     """
     names = set[str]().union(*map(_tables, halves))
     functions = [name for half in halves for name in FUNCTIONS[half]]
@@ -125,7 +124,7 @@ def _tables(half: Half) -> set[str]:
 
 
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
-    """Raises BackupRefused. With ``replace`` it first removes from the database what the dump will make again."""
+    """With ``replace``, first remove what the dump will make again. Raises BackupRefused."""
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     arguments += ["--clean", "--if-exists"] if replace else []
     with file.open("rb") as stream:
@@ -140,9 +139,9 @@ def _run(
     source: BinaryIO | None = None,
     out: BinaryIO | None = None,
 ) -> None:
-    """Run a program that reads or writes through a pipe of ours. If this process is killed, the program ends too.
+    """Through a pipe of ours the program ends even if this process is killed.
 
-    Raises BackupRefused with the program's error.
+    Raises BackupRefused with its error.
     """
     url = database.engine.url
     query = {name: value for name, value in url.query.items() if name != "password"}

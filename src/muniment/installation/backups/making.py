@@ -1,6 +1,6 @@
 """Make a whole backup or none, also while a server uses the installation (decision 0027).
 
-The backup is written into a folder beside the target. That folder gets the target's name when all of it is on the disk.
+It is written beside the target, and gets its name when all of it is on the disk.
 """
 
 import ctypes
@@ -29,10 +29,10 @@ from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.objects.contents import content_references, stored_contents
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
-"""The names of three parts of a backup. A backup also holds a manifest, and one file for each database."""
+"""Parts of a backup, beside a manifest and a file for each database."""
 
 Progress = Callable[[int, int], None]
-"""A function that gets the number of contents that are copied or left out already, and the number of all contents."""
+"""Gets how many contents are done, of how many."""
 
 _FILE_PARAMETERS = frozenset(
     {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile", "service", "servicefile"}
@@ -44,7 +44,7 @@ _SPARE_BYTES = 64 << 20
 
 
 class BackupSource(NamedTuple):
-    """The original of a backup: an installation, its open databases, and its settings file."""
+    """The original of a backup."""
 
     installation: Installation
     databases: Mapping[Half, Database]
@@ -54,9 +54,8 @@ class BackupSource(NamedTuple):
 def make(
     source: BackupSource, target: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    """Raises BackupRefused, OSError, Busy. The backup has every undamaged content that the copied database names.
-    Content that is missing or altered in the installation is left out, and the manifest's ``damaged`` lists the ids of
-    the objects with such content.
+    """Raises BackupRefused, OSError, Busy. The backup has every undamaged content that the copied database names;
+    ``damaged`` in the manifest lists the objects of the others.
     """
     target = target.resolve()
     if target.is_mount():  # no other folder can get its name
@@ -118,9 +117,7 @@ def _copy(
 def _freeze(
     databases: Mapping[Half, Database], stack: ExitStack, clock: Callable[[], Instant]
 ) -> tuple[dict[Half, dumps.DatabaseSnapshot], Instant]:
-    """``stack`` closes the snapshots. If there are two databases, nobody can change a right until both snapshots are
-    open.
-    """
+    """``stack`` closes the snapshots. Of two databases, nobody can change a right until both are open."""
     with ExitStack() as rights_lock:
         if len(databases) > 1:
             version_stamps.lock_rights(rights_lock.enter_context(databases["directory"].begin()))
@@ -193,10 +190,10 @@ def _check_room(folder: Path, bytes_needed: int) -> None:
 
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
-    """Make the folder into which the backup is written. First remove what a killed backup has left there.
+    """Make the folder to write into, without what a killed backup has left there.
 
-    The block must rename the folder to ``target``. If the block raises, the folder is removed. Raises BackupRefused
-    while another process makes a backup to ``target``.
+    The block must rename it to ``target``, unless it raises. Raises BackupRefused while another process makes a backup
+    there.
     """
     folder = target.parent / f".{target.name}.unfinished"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -230,7 +227,7 @@ def _lock_folder(lock: int, folder: Path, target: Path) -> None:
 
 
 def bring_to_disk(folder: Path) -> None:
-    """Wait until the folder's whole file system is on its disk (syncfs). Raises OSError when the disk fails."""
+    """The folder's whole file system (syncfs). Raises OSError when the disk fails."""
     library = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -1,6 +1,6 @@
-"""Write and read a backup's manifest, which describes the whole backup.
+"""Write and read a backup's manifest.
 
-The manifest is written last. So a folder without a manifest is no backup.
+It is written last: a folder without one is no backup.
 """
 
 import hashlib
@@ -16,18 +16,18 @@ from muniment.installation.backups.refusals import BackupRefused
 
 NAME = "manifest.json"
 FORMAT = 2
-"""The format of the backups that this release makes. Since format 2 a backup may hold packs of content."""
+"""Since format 2 a backup may hold packs of content."""
 
 
 class FileDigest(msgspec.Struct, frozen=True):
-    """One file of the backup: its size in bytes and its SHA-256 digest, in hexadecimal."""
+    """A file's size in bytes and SHA-256 digest, in hexadecimal."""
 
     size: int
     sha256: str
 
 
 class DatabaseCopy(msgspec.Struct, frozen=True):
-    """The copy of a half's database: its file, the dialect of the original, and its schema revision."""
+    """A half's copy: its file, the original's dialect, and its schema revision."""
 
     file: str
     dialect: str
@@ -35,11 +35,10 @@ class DatabaseCopy(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The description of a whole backup.
+    """``files`` names every file except the manifest and content, whose digests are in the repository's database.
 
-    ``files`` names every file except the manifest and content. The digests of content are in the repository's database.
-    ``damaged`` lists the ids of the objects whose content was missing or altered before the backup. ``settings`` lists
-    the keys in the settings file. ``external`` lists the settings that name files outside of the backup.
+    ``damaged`` are the ids of objects whose content was missing or altered before, ``settings`` the keys in the
+    settings file, ``external`` the settings that name files outside of the backup.
     """
 
     format: int
@@ -60,7 +59,7 @@ class _Sealed(msgspec.Struct):
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest with its own digest, and wait until the file and its folder are on the disk."""
+    """Add the manifest's own digest, and wait until it is on the disk."""
     document = msgspec.json.encode(manifest)
     sealed_manifest = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
     disk.replace(folder / NAME, msgspec.json.encode(sealed_manifest))
@@ -91,7 +90,7 @@ def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Check the size and the digest of every file that the manifest lists, but no content. Raises BackupRefused."""
+    """Content is not checked. Raises BackupRefused."""
     for name, expected in manifest.files.items():
         file = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():

@@ -4,4 +4,4 @@ from muniment.ground.refusals import Refusal
 
 
 class BackupRefused(Refusal):
-    """The backup cannot be made, or cannot be restored into that folder. The sentence says why and what to do."""
+    """The sentence says why it cannot be made, or restored there, and what to do."""

@@ -1,8 +1,4 @@
-"""Restore a backup into a data folder. A server can use the folder only after the whole backup is restored.
-
-A file marks the data folder from the first step to the last. Only another restore opens a folder with that mark, and
-that restore starts again from the beginning.
-"""
+"""Restore a backup into a data folder, which a server can use only when all of it is there (decision 0027)."""
 
 import os
 import shutil
@@ -32,27 +28,26 @@ from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.objects.contents import content_references, stored_contents
 
 _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
-"""The target of a restore may already hold files whose names begin with one of these."""
+"""A target may hold files whose names begin so."""
 
 _EVER = 2**60
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
-"""While the mark is being written, the name of its file begins with this text."""
+"""Begins the file's name while the mark is being written."""
 
 
 class Backup(NamedTuple):
-    """A backup whose manifest, schemas and files were checked. Its content is checked while it is copied."""
+    """Manifest, schemas and files were checked; content is while it is copied."""
 
     folder: Path
     manifest: Manifest
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The state of a restore under way, stored in the data folder.
+    """The state of a restore under way, in the data folder.
 
-    ``own_settings`` is true if the data folder had a settings file before the restore. ``filled`` lists the empty
-    places that this restore fills: the addresses of PostgreSQL databases and of a content store in the network, and
-    SQLite files outside of the data folder.
+    ``own_settings``: the folder had a settings file before. ``filled`` lists the empty places that it fills: PostgreSQL
+    databases, a content store in the network, and SQLite files elsewhere.
     """
 
     own_settings: bool
@@ -60,7 +55,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class RestoreResult(NamedTuple):
-    """The outcome of a restore: how many sessions it ended, and the ids of objects with missing or altered content."""
+    """Ended sessions, and the ids of objects with missing or altered content."""
 
     sessions: SessionCount
     damaged: tuple[str, ...]
@@ -85,7 +80,7 @@ def inspect(folder: Path) -> Backup:
 
 
 def check_target(data: Path) -> None:
-    """Raise BackupRefused unless the folder is missing, has permitted files only, or holds an unfinished restore."""
+    """Raises BackupRefused unless it is missing, has permitted files only, or holds an unfinished restore."""
     if not data.exists() or _mark_file(data).exists():
         return
     if not data.is_dir():
@@ -98,10 +93,7 @@ def check_target(data: Path) -> None:
 
 
 def begin(backup: Backup, data: Path) -> Mark:
-    """Mark the folder, remove what an unfinished restore has left, and copy the settings.
-
-    If the folder has its own settings file, that file stays.
-    """
+    """Mark the folder, remove what an unfinished restore has left, and copy the settings unless it has its own."""
     mark = _read_mark(data) or Mark(own_settings=(data / SETTINGS).exists())
     _write_mark(data, mark)
     for entry in data.iterdir():
@@ -122,8 +114,8 @@ def finish(
     *,
     keep_sessions: bool,
 ) -> RestoreResult:
-    """Raises BackupRefused. ``progress`` gets the name of the part that is restored, how many items of it are done, and
-    how many there are (0 if that is not known). Without ``keep_sessions`` all sessions end.
+    """``progress`` gets a part's name, how many items are done, and how many there are (0 if unknown). Without
+    ``keep_sessions`` all sessions end. Raises BackupRefused.
     """
     _check_settings(backup, installation)
     names = [name for name in backup.manifest.files if Path(name).parts[0] == TLS]
@@ -229,18 +221,16 @@ def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path)
 
 
 def _note_filled(data: Path, mark: Mark, place: str) -> Mark:
-    """Note in the mark that this restore fills a place, before it does so."""
     mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, place}))
     _write_mark(data, mark)
     return mark
 
 
 def _claim_content(installation: Installation, mark: Mark) -> None:
-    """Note in the mark that this restore fills the content store in the network.
+    """Note in the mark that this restore fills the content store in the network, if there is one.
 
-    Raises BackupRefused if the store has content and the mark does not name the store yet: the installation that was
-    backed up may still use the store. If two installations shared a store, each would remove what the other has written
-    since the backup. For a store in the folder ``content/`` this does nothing.
+    Raises BackupRefused if it has content and the mark does not name it yet: of two installations that share a store,
+    each would remove what the other has written since the backup.
     """
     s3 = installation.settings.repository.s3
     place = f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"
