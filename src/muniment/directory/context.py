@@ -21,10 +21,7 @@ from muniment.ground.refusals import Refusal
 
 @dataclass(frozen=True)
 class Directory:
-    """The context of every endpoint of the directory.
-
-    ``search_path`` is the path of the search page below the base address, or empty if this process has none.
-    """
+    """The context of every endpoint. ``search_path``, below the base address, is empty without a search page."""
 
     transactions: Transactions
     options: DirectoryOptions

@@ -62,8 +62,7 @@ class InvalidGrant(Refusal):
 class SignInRefused(InvalidGrant):
     """The user may not sign in with this password. The result of the attempt is stored.
 
-    ``reason`` is for the security event, and ``pauses`` is true if this wrong password began a pause. The answer shows
-    neither.
+    Only the security event shows ``reason``, and ``pauses``: this wrong password began a pause.
     """
 
     keeps_writes = True
@@ -109,7 +108,7 @@ class BadAttribute(Refusal):
 class UnknownAttribute(BadAttribute):
     """No part of this release reads a system attribute of this name.
 
-    Whoever confirms the name may still set the attribute.
+    Whoever confirms the name may still set it.
     """
 
 

@@ -1,9 +1,7 @@
-"""Has anything changed since an answer was worked out? Two random marks tell. The database itself renews them.
+"""Has anything changed since an answer was worked out? Two random marks tell, which the database's triggers renew.
 
-Every write that may change who a user is or what they may do renews the mark *generation* (decision 0057). Every write
-that may end a token renews the mark *endings*. Sign-ins, refreshes and the purge end no living token, so they do not
-renew *endings* (decision 0057). One statement reads both marks. An answer that was worked out under marks is true
-until a mark changes or its token expires.
+Every write that may change who a user is or what they may do renews *generation*, and every write that may end a token
+*endings*; sign-ins, refreshes and the purge renew neither (decision 0057).
 """
 
 from typing import NamedTuple
@@ -23,16 +21,14 @@ _endings = sa.Table(
 BOTH = PreparedStatement(
     sa.select(_generation.c.mark, _endings.c.mark).select_from(_generation.join(_endings, sa.true()))
 )
-"""The statement that reads both marks. Its row has the columns of ``VersionStamps``."""
 
 GENERATION, ENDINGS = (sa.select(table.c.mark).scalar_subquery() for table in (_generation, _endings))
-"""Subqueries for the two marks, for the statements of other modules."""
 
 _GENERATION = PreparedStatement(sa.select(_generation.c.mark))
 
 
 class VersionStamps(NamedTuple):
-    """The directory's two marks, read in one snapshot."""
+    """The two marks of one snapshot."""
 
     generation: str
     endings: str
@@ -46,8 +42,8 @@ def read_generation(cx: Connection) -> str:
 
 
 def lock_rights(cx: Connection) -> None:
-    """Lock all rights: other decisions that change a right wait until this one is committed.
+    """Other decisions that change a right wait until the commit.
 
-    What the decision reads after the call is up to date. On SQLite no other write transaction runs anyway.
+    What is read after the call is up to date. On SQLite no other write transaction runs anyway.
     """
     cx.execute(sa.select(_generation.c.mark).with_for_update())

@@ -35,20 +35,19 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
 FIRST_ADMINISTRATOR = "admin"
-"""The name of the user who administers a new directory."""
 
 
 _KEYS = ("tokens", "csrf", "places")
 _COUNTED = 1000
-"""Living grants are counted up to this number. If there are that many, a refusal says "1000 or more"."""
+"""Living grants are counted up to this number: "1000 or more"."""
 _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
 class Dependents(NamedTuple):
-    """What depended on a removed entry: its sessions (``ended``), groups, members and resources.
+    """What depended on a removed entry: its sessions (``ended``), and others.
 
-    ``groups`` are all groups that contained it, however deep. ``members`` are its direct members if it was a group.
-    ``resources`` are those that had it as a direct member of their access role.
+    ``groups`` contained it, however deep; ``members`` were a group's direct ones; ``resources`` had it as a direct
+    member of their access role.
     """
 
     ended: SessionCount
@@ -58,10 +57,7 @@ class Dependents(NamedTuple):
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Make the built-in partitions, the group of administrators, the keys and the administration's resource.
-
-    A second call changes nothing.
-    """
+    """Make what is missing: built-in partitions, administrators, keys and the administration's resource."""
     editing.initialise(cx, now)
     for purpose in _KEYS:
         system.key(cx, purpose)
@@ -69,8 +65,8 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
-    """Raises NotSignedIn when the token is no living access token, or its user or client may not act. Raises
-    NotAdministrator when the token's user is no administrator, or the token is for another resource.
+    """Raises NotSignedIn when the token is not living, or its user or client may not act, and NotAdministrator for
+    another user's token, or one for another resource.
     """
     try:
         state = tokens.state_of(cx, token or "")
@@ -87,7 +83,7 @@ def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
 
 
 def require_administrator(cx: Connection, names: DirectoryNames, caller_id: str) -> None:
-    """Raise NotAdministrator unless a user (``name@partition``) may act and administers the directory."""
+    """Raises NotAdministrator unless the user (``name@partition``) may act and administers the directory."""
     try:
         user = entries.find_user(cx, names, caller_id)
         resources.require_access(cx, user.id, resources.administration(cx).id)
@@ -114,7 +110,7 @@ def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: s
 
 
 def ensure_resource(cx: Connection, names: DirectoryNames, name: str, now: Instant) -> Resource:
-    """If it is missing, make and activate it, with the administrators in its role."""
+    """A missing one is made and activated, with the administrators in its role."""
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
@@ -135,8 +131,8 @@ def add_user(
     password_hash: str | None,
     description: str = "",
 ) -> Entry:
-    """``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, BadAttribute, UnknownPartition, and
-    WrongPartition if the unit lies in another partition.
+    """By default in the root unit. Raises BadName, NameTaken, BadAttribute, UnknownPartition, and WrongPartition if
+    ``parent`` lies in another partition.
     """
     name, partition = split_user_id(new_id)
     parent = _place_in(cx, names, partition, parent)
@@ -160,9 +156,8 @@ def rename(
     *,
     is_known: Callable[[str], bool],
 ) -> Entry:
-    """``is_known`` returns whether a repository has stored this identity of a user or group. Raises BadName, NameTaken.
-    Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user, client
-    or group whose identity a repository has stored.
+    """``is_known``: a repository has stored this identity. Raises BadName, NameTaken, and NameInUse for a partition
+    with users or groups, a client with living grants, and a known user, client or group.
     """
     version_stamps.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
@@ -180,9 +175,8 @@ def rename(
 
 
 def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """If ``parent`` is the partition, the entry is moved into the root unit. From the next request on, the entry has
-    the rights that the units around it now give, and no longer those of the units that it left. Raises BadName,
-    NameTaken, WrongPartition, NobodyAdministers.
+    """Into a partition's root unit if that is the ``parent``. Units' rights change from the next request on. Raises
+    BadName, NameTaken, WrongPartition, NobodyAdministers.
     """
     if parent.id != entry.partition_id and parent.partition_id != entry.partition_id:
         raise WrongPartition(
@@ -207,8 +201,8 @@ def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, n
 def set_password(
     cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
 ) -> SessionCount:
-    """``end_sessions`` says whether the sessions end. If it is None, a user's sessions end, and a client's go on. If
-    the hash is None, nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
+    """By default a user's sessions end, and a client's go on. Without a hash nobody can sign in, and a client becomes
+    public. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_password_hash(cx, user, password_hash, now)
@@ -218,14 +212,14 @@ def set_password(
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
-    """Disabling ends the sessions, and enabling ends none. Raises NobodyAdministers."""
+    """Only disabling ends the sessions. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         editing.set_disabled(cx, user, disabled, now)
         return sessions.end_of(cx, user, now) if disabled else SessionCount()
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
-    """Locking ends the sessions, and unlocking ends none. Raises NobodyAdministers."""
+    """Only locking ends the sessions. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         editing.set_locked(cx, user, locked, now)
         return sessions.end_of(cx, user, now) if locked else SessionCount()
@@ -237,9 +231,7 @@ def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
 
 
 def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
-    """Raises NobodyAdministers. Raises BadName if the entry is built in, or if it is a unit or partition that is not
-    empty.
-    """
+    """Raises NobodyAdministers, and BadName for what is built in, or not empty."""
     with _somebody_administers(cx):
         dependents = Dependents(
             sessions.end_of(cx, entry, now) if entry.kind == "user" else SessionCount(),
@@ -252,7 +244,7 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Return whether the entry was a member. Raises NobodyAdministers."""
+    """Raises NobodyAdministers."""
     with _somebody_administers(cx):
         return memberships.remove_member(cx, group, member)
 
@@ -273,9 +265,9 @@ def remove_resource(cx: Connection, resource: Resource, now: Instant) -> Session
 
 @contextmanager
 def _somebody_administers(cx: Connection) -> Iterator[None]:
-    """Raise NobodyAdministers if after the block nobody can sign in to the administration any more.
+    """Raises NobodyAdministers if after the block nobody can sign in to the administration.
 
-    All rights are locked first. So of two changes at one time, the later one sees what the earlier one has changed.
+    All rights are locked first: of two changes at one time, the later one sees the earlier one.
     """
     version_stamps.lock_rights(cx)
     could_administer = _can_administer(cx)

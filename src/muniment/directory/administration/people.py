@@ -1,8 +1,7 @@
 """Whom does the access role of a resource let in? Users and groups.
 
 A user is let in as a member of the role, through a group however deep, through a unit around them, or through their
-partition (given 2.2). A group is listed if it is a member of the role, if it is in a group that is a member, however
-deep, or if its partition is a member.
+partition (given 2.2). A group is listed if it, a group around it or its partition is a member.
 """
 
 from typing import Literal, TypeAlias
@@ -19,19 +18,14 @@ Kind: TypeAlias = Literal["user", "group"]
 
 
 def choose(names: DirectoryNames, resource_id: str, kind: Kind, group: Entry | None = None) -> entries.ChosenEntries:
-    """Make a query for the users or groups that a resource lets in; with ``group``, only direct members of that group.
-
-    Locked and disabled users are listed too.
-    """
+    """Direct members of ``group`` only, if given. Locked and disabled users are listed too."""
     return entries.choose(names, kind, _condition(resource_id, kind, group))
 
 
 def find(
     cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str, group: Entry | None = None
 ) -> Entry:
-    """With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group,
-    or if the resource does not let it in.
-    """
+    """Raises UnknownEntry, also for whom the resource does not let in, or who is no direct member of ``group``."""
     entry = entries.find(cx, names, entry_id, kind)
     if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")

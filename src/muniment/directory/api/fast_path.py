@@ -60,10 +60,9 @@ def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
 
 
 TOKENINFO = FastPathAtOnce(_tokeninfo, b"application/json", _HEADERS, _recall)
-"""Answers tokeninfo requests whose answers are remembered. The endpoint answers all other tokeninfo requests."""
 
 REFRESH = FastPathAtOnce(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
-"""Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""
+"""A refresh leaves no security event: nobody signs in."""
 
 LOGIN = FastPath(_token, b"application/x-www-form-urlencoded", _HEADERS)
-"""Answers token requests. Forms of the sign-in page are left to the endpoint ``oauth.login``."""
+"""Not for forms of the sign-in page."""

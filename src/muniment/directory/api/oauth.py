@@ -112,10 +112,10 @@ async def login(request: Request, directory: Directory) -> Response:
 
 
 async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> bytes:
-    """Issue or refresh a token, and return the answer as JSON (given 4.1, RFC 6749 3.2).
+    """Return the answer as JSON (given 4.1, RFC 6749 3.2).
 
-    Every grant type goes through the same phases (decision 0033). In a refresh without a client secret there is nothing
-    to check, and the decision looks everything up.
+    Every grant type goes through the same phases (decision 0033). A refresh without a client secret has nothing to
+    check, and its decision looks everything up.
     """
     # 1. Read the request. A program sent it, even if its Accept prefers HTML by default, as Java's does.
     request.scope["muniment.page"] = False
@@ -132,8 +132,8 @@ async def issue(
 ) -> TokenResponse:
     """Decide a token request of any surface, and write into ``event`` who signs in.
 
-    If a wrong password begins a pause, the pause is recorded as a second security event in the request's ASGI
-    ``scope``. Raises InvalidClient, Overloaded, and the refusals of the grant type.
+    A pause that begins is a second security event in ``scope``. Raises InvalidClient, Overloaded, and the refusals of
+    the grant type.
     """
     options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
     if joint is not None and not token_request.client_secret:
@@ -171,7 +171,7 @@ async def read_marks(directory: Directory) -> VersionStamps:
 
 
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> events.Event | None:
-    """Returns None for a grant type with which nobody signs in."""
+    """None for a grant type with which nobody signs in."""
     if token_request.account is None:
         return None
     return events.begin(scope, "sign-in", how=how, account=fold_name(token_request.account))
@@ -218,7 +218,7 @@ async def preflight(_request: Request, _directory: Directory) -> Response:
 
 
 def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
-    """A client sends its secret in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
+    """The secret comes in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
     InvalidClient.
     """
     basic = _basic(request)

@@ -47,7 +47,7 @@ async def activate(request: Request, directory: Directory) -> Response:
 
 
 def bearer(request: Request) -> str:
-    """Return the bearer token of the Authorization header (RFC 6750 2.1). Raises NotSignedIn if there is none."""
+    """From the Authorization header (RFC 6750 2.1). Raises NotSignedIn."""
     values = request.headers.getlist("authorization")
     scheme, _, token = (values[0] if len(values) == 1 else "").strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():

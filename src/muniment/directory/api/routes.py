@@ -1,7 +1,7 @@
 """Every address of the directory on one page: its methods, what they take and answer, and the codes of its refusals.
 
-What a row says of credentials only describes: its function asks for them itself. Sources: given 4.1 to 4.5, and
-docs/interface.md for the console.
+A row only describes credentials: the function asks for them. Sources: given 4.1 to 4.5, and docs/interface.md for the
+console.
 """
 
 from starlette.requests import Request
@@ -166,7 +166,7 @@ def routes(directory: Directory) -> list[Route]:
 
 
 class _UnknownAddress:
-    """Answers 404 to every method at a path that is no address."""
+    """Answers 404 to every method."""
 
     def __init__(self, directory: Directory) -> None:
         self._shape = spelling.shape(directory.options.names)

@@ -10,7 +10,7 @@ from muniment.ground.refusals import UnknownAddress
 from muniment.web.answers.responses import SHARED, ErrorCode, Shape, json_response
 
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-"""The headers of every answer that holds a token (RFC 6749 5.1)."""
+"""For every answer that holds a token (RFC 6749 5.1)."""
 
 _OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
 
@@ -56,7 +56,7 @@ def login(names: DirectoryNames) -> Shape:
 
 
 def shape(names: DirectoryNames) -> Shape:
-    """Return the shape of refusals at paths of the directory whose address is unknown or not looked up yet."""
+    """For paths whose address is unknown or not looked up yet."""
 
     at_login, page = login(names), frame.page_shape(names)
 
@@ -76,6 +76,6 @@ def shape(names: DirectoryNames) -> Shape:
 
 
 def _description(sentence: str) -> str:
-    """Replace the characters that RFC 6749 5.2 does not allow in a description."""
+    """Replace what RFC 6749 5.2 does not allow in a description."""
     plain = sentence.replace('"', "'").replace("\\", "/")
     return "".join(character if " " <= character <= "~" else "?" for character in plain)

@@ -1,1 +1,1 @@
-"""The directory's pages: sign-in and the administrator's console, which work without JavaScript."""
+"""The directory's pages, which work without JavaScript: sign-in and the administrator's console."""

@@ -20,8 +20,9 @@ from muniment.web.requests import accept
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 
 Cookie = Literal["ticket", "form", "browser"]
-"""``ticket`` holds the ticket of a sign-in. ``form`` holds a random value to which forms are bound while nobody is
-signed in. ``browser`` holds a value by which the directory recognises a browser that signed in before."""
+"""``ticket`` is that of a sign-in, ``form`` a random value for forms while nobody is signed in, ``browser`` one that
+shows who signed in with it before.
+"""
 
 
 def _moment(instant: clock.Instant) -> str:
@@ -39,7 +40,7 @@ _TEMPLATES.filters["moment"] = _moment
 
 
 def place(request: Request, names: DirectoryNames) -> str:
-    """Return the path where the directory's addresses begin: the path of the base address, then the prefix."""
+    """Where the directory's addresses begin: the base address's path, then the prefix."""
     return pages.base_path(request) + f"/{names.prefix}"
 
 
@@ -71,7 +72,7 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """The endpoint decides; if it does not, the caller's Accept does."""
+    """The endpoint decides, or else the caller's Accept."""
     draws_page: bool | None = request.scope.get("muniment.page")
     return accept.prefers_page(request) if draws_page is None else draws_page
 
@@ -81,16 +82,17 @@ def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
 
 
 def ticket_header(names: DirectoryNames) -> str:
-    """Return the name of the header in which a program may send its ticket instead of the cookie."""
+    """For programs, which may send the ticket in it instead of the cookie."""
     return names.ticket_cookie or "Muniment-Ticket"
 
 
 def set_cookie(
     response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts
-    such a cookie for all paths of this host. With any other name, the browser sends the ticket to all addresses below
-    the base address, because a ticket opens repositories too. It sends the other two cookies to the directory only.
+    """Over TLS, the default name begins with ``__Host-``: the cookie is for all paths of this host.
+
+    With another name, the ticket is sent to all addresses below the base address, because it opens repositories too,
+    the other cookies to the directory only.
     """
     name = _cookie_name(request, names, what)
     path = (pages.base_path(request) or "/") if what == "ticket" else place(request, names)
@@ -104,10 +106,7 @@ def page_of_ours(path: str) -> str:
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
-    """Make the value of the hidden field that proves that a form is ours.
-
-    ``bound_to`` is the value of the cookie to which the form is bound: the ticket, or else the form cookie.
-    """
+    """What the hidden field of our forms holds. ``bound_to`` is the ticket, or else the form cookie."""
     digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 

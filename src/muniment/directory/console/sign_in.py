@@ -23,17 +23,16 @@ from muniment.web.requests.transport import caller_address
 
 
 def is_form(form: Mapping[str, str], directory: Directory) -> bool:
-    """Return whether a form has the hidden field that the forms of our pages have, and token requests lack."""
+    """Token requests lack our forms' hidden field."""
     return f"{directory.options.names.form_prefix}csrf" in form
 
 
 async def show_sign_in(request: Request, directory: Directory) -> Response:
     """Show the sign-in page, or who is signed in.
 
-    ``RFA`` is the identifier of the resource, or empty for the administration. Without ``RFA`` the resource is that of
-    the browser's sign-in, or else the administration. ``page`` is the page of the console that the browser asked for
-    without a ticket. The sign-in leads back to that page. An administrator who is signed in to the administration
-    already is led to that page, or else to the overview.
+    ``RFA`` is the resource's identifier, or empty for the administration; by default that of the browser's sign-in, or
+    else the administration. The sign-in leads to ``page`` of the console; an administrator who is signed in is led
+    there, or to the overview, at once.
     """
     request.scope["muniment.page"] = True
     query = bodies.query(request)
@@ -141,7 +140,7 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
 def _look(
     cx: Connection, resource_id: str | None, ticket: str, mark: str, now: Instant
 ) -> tuple[resources.Resource, form_sign_in.TicketHolder | None, str]:
-    """Return the resource to sign in to, who is signed in to it, and the value of the form's hidden field."""
+    """The resource, who is signed in to it, and what the hidden field holds."""
     try:
         holder = form_sign_in.holder_of(cx, ticket, now)
     except NotSignedIn:
@@ -169,9 +168,8 @@ def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
 
 
 def _resource_id(text: str | None) -> str | None:
-    """Return the resource's identifier in ``RFA``: None if ``RFA`` is missing, an empty text for the administration.
+    """None without ``RFA``, empty for the administration.
 
-    Existing systems append a colon and a return address to the identifier. The directory never leads a browser to that
-    address.
+    Existing systems append a colon and a return address, to which the directory never leads a browser.
     """
     return None if text is None else text.partition(":")[0].strip()

@@ -1,6 +1,6 @@
 """Which directory attributes does a user have (given 2.7 `values`)?
 
-They are stored under neutral names, which no setting changes. DirectoryNames gives the names on the wire.
+They are stored under neutral names; DirectoryNames spells them.
 """
 
 import re
@@ -41,14 +41,14 @@ class Attribute(msgspec.Struct, frozen=True):
 def of_user(
     cx: Connection, names: DirectoryNames, user: Entry, partition: str, location: str, groups: Mapping[str, str]
 ) -> list[Attribute]:
-    """``groups`` are the identities of all groups of the user, by their locations."""
+    """``groups`` has the identities of all groups of the user, by location."""
     every: dict[str, list[str | int]] = {"sn": [user.name], "displayName": [user.name], "givenName": [], "mail": []}
     every |= stored_values(cx, user.id) | _compute(user, partition, location, groups)
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
 def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
-    """Return the values that administrators set for a user, by the neutral names of the attributes."""
+    """The keys are neutral names."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
 

@@ -1,4 +1,4 @@
-"""Find and store the data that decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
+"""Find and store what decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ from muniment.ground.naming import fold_name
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """A user with the data that decides a sign-in. ``pauses`` writes and reads ``tries`` and ``places``."""
+    """``pauses`` writes and reads ``tries`` and ``places``."""
 
     user: Entry
     password_hash: str | None
@@ -36,27 +36,23 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """The function runs the same statement for known and unknown users."""
+    """Known and unknown users take the same statement."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
 def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
-    """Find an OAuth client by its name. Return it with the directory's generation, or None for an unknown name.
-
-    One statement reads both.
-    """
+    """The directory's generation comes from the same statement."""
     row = _CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}")
     return None if row is None else (Credentials(to_entry(row), *row[len(ENTRY_FIELDS) : -1]), row[-1])
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
-    """Lock a user's row until the commit, and return the user.
+    """Lock a user's row until the commit.
 
-    If ``user_id`` is None, the first entry's row is locked and None is returned, so that an unknown user takes as long
-    as a known one. With ``shared``, other decisions may lock the row with ``shared`` at the same time, but none can
-    change it. A client is locked with ``shared``, because many users sign in with the same client at one time.
+    None locks the first entry's, so that an unknown user takes as long as a known one. Several may lock with
+    ``shared``, while none changes the row: many users sign in with one client at one time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()
@@ -65,10 +61,10 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
 
 
 def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
-    """Store the results of a user's sign-ins, as ``pauses`` encodes them.
+    """``pauses`` encodes the results.
 
-    It always writes one row. So the time that it takes does not show which users exist. With ``user_id`` None it writes
-    to the first entry, where the results mean nothing.
+    It always writes one row, for None the first entry's, where they mean nothing: so its time does not show which users
+    exist.
     """
     cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
 

@@ -1,4 +1,7 @@
-"""Add, change and delete entries. ``administration`` ends the sessions that depend on them."""
+"""Add, change and delete entries; ``administration`` ends the sessions that depend on them.
+
+Each ``add_`` raises BadName, NameTaken, BadAttribute.
+"""
 
 import uuid
 from typing import Any
@@ -44,26 +47,22 @@ def initialise(cx: Connection, now: Instant) -> None:
 
 
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Raises BadName, NameTaken, BadAttribute."""
     name = spelling.check(name, partition=True)
     _check_not_built_in(names, name)
     return _add_partition(cx, name, description, now, None)
 
 
 def add_unit(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "unit", parent, spelling.check(name), now, description=description)
 
 
 def add_group(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "group", parent, spelling.check(name), now, description=description)
 
 
 def add_user(
     cx: Connection, parent: Entry, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Raises BadName, NameTaken, BadAttribute."""
     values = {"description": description, "password_hash": password_hash}
     return _add(cx, "user", parent, spelling.check(name), now, **values)
 
@@ -71,15 +70,12 @@ def add_user(
 def add_client(
     cx: Connection, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make an OAuth client (given 2.1). With a password it is confidential, otherwise public.
-
-    Raises BadName, NameTaken, BadAttribute.
-    """
+    """Make an OAuth client (given 2.1): with a password confidential, otherwise public."""
     return add_user(cx, clients(cx), name, now, password_hash=password_hash, description=description)
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
-    """Also end the pauses of the user's sign-in, and unset the flag ``must_change_password``."""
+    """Also ends the user's pauses, and unsets ``must_change_password``."""
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 
@@ -109,9 +105,7 @@ def set_description(cx: Connection, entry: Entry, description: str, now: Instant
 
 
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
-    """The new name of a unit changes the locations of all entries in the unit, too. Raises NameTaken, and BadName if
-    the name is not allowed or the entry is built in.
-    """
+    """A unit's name is part of locations. Raises NameTaken, and BadName, also for a built-in entry."""
     if entry.built_in is not None:
         raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
     name = spelling.check(name, partition=entry.kind == "partition")
@@ -121,8 +115,8 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry is built in or
-    may not lie in the new unit, and NameTaken if another unit of its name lies there already.
+    """Into a partition's root unit if that is the ``parent``. Raises BadName for a built-in entry or one that may not
+    lie there, and NameTaken if another unit of its name does.
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")
@@ -138,12 +132,12 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
-    """Return each kind with its number. A kind without entries is left out."""
+    """A kind without entries is left out."""
     return _count_kinds(cx, rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user")))
 
 
 def delete(cx: Connection, entry: Entry) -> None:
-    """Raises BadName for a built-in entry, and for a unit or partition that is not empty."""
+    """Raises BadName for what is built in, or not empty."""
     if entry.built_in is not None:
         raise BadName("A built-in entry cannot be deleted.")
     entry_ids = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
@@ -165,7 +159,7 @@ def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
 
 
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
-    """Raises BadName for other kinds of entry. The unit's path cannot change before this decision is committed."""
+    """Its path stays until this decision is committed. Raises BadName for other kinds of entry."""
     version_stamps.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
@@ -217,10 +211,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return the column ``units`` of the entries in a unit: the names of the unit and of all units around it.
-
-    The root unit's name is left out.
-    """
+    """The column ``units`` of what lies in a unit: its name and those around it, but not the root unit's."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

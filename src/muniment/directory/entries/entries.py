@@ -72,17 +72,14 @@ def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
 
 
 def clients(cx: Connection) -> Entry:
-    """Raises UnknownPartition before initialisation."""
     return find_built_in(cx, CLIENTS)
 
 
 def administration(cx: Connection) -> Entry:
-    """Raises UnknownPartition before initialisation."""
     return find_built_in(cx, ADMINISTRATION)
 
 
 def administrators(cx: Connection) -> Entry:
-    """Raises UnknownPartition before initialisation."""
     return to_entry(cx.execute(select_named(name_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
@@ -137,10 +134,7 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
 
 
 def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
-    """Find a unit by its path below the root unit, the outermost unit first. An empty path means the root unit.
-
-    Raises UnknownEntry.
-    """
+    """``path`` begins below the root unit, with the outermost unit. Raises UnknownEntry."""
     unit = root_unit(cx, partition)
     for name in path:
         inner = find_first(cx, select_named(name_space("units", unit), name))
@@ -155,16 +149,13 @@ def by_id(cx: Connection, entry_id: int) -> Entry | None:
 
 
 def partitions(cx: Connection) -> list[Entry]:
-    """Return the partitions, the oldest first."""
+    """The oldest first."""
     # The query selects by space, because by kind SQLite would read all entries.
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == "").order_by(rows.c.id))]
 
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
-    """Return a partition's units, groups or users, sorted by name, beginning with the first name after ``after``.
-
-    At most ``limit`` entries are returned, or all of them if ``limit`` is None.
-    """
+    """By name, at most ``limit``, from the first name after ``after``."""
     query = select_entries().where(
         rows.c.kind == kind, rows.c.partition_id == partition.id, rows.c.name_key > fold_name(after)
     )
@@ -172,7 +163,7 @@ def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", li
 
 
 class Columns(NamedTuple):
-    """Those columns of an entry that another module's condition may use."""
+    """For other modules' conditions."""
 
     id: sa.ColumnElement[int]
     parent_id: sa.ColumnElement[int]
@@ -180,10 +171,8 @@ class Columns(NamedTuple):
 
 
 class ChosenEntries(NamedTuple):
-    """A query for the users, or for the groups, that meet a condition.
-
-    ``to_entry`` reads the rows of the query. ``number`` is the id of the row, ``id`` the id on the wire, and
-    ``folded_id`` the folded form of ``id``.
+    """``to_entry`` reads its rows. ``number`` is the row's id, ``id`` the id on the wire, ``folded_id`` that one
+    folded.
     """
 
     query: sa.Select[Any]
@@ -224,7 +213,7 @@ def units_in(cx: Connection, container: Entry) -> list[Entry]:
 
 
 def inside(cx: Connection, container: Entry) -> list[Entry]:
-    """Return what lies directly in a unit, or in a partition's root unit: units, groups, users, each sorted by name.
+    """What lies directly in a unit, or a partition's root unit: units, groups, users, each by name.
 
     Raises UnknownEntry for a user or a group.
     """
@@ -237,16 +226,15 @@ def inside(cx: Connection, container: Entry) -> list[Entry]:
 
 
 def acting(entry_id: sa.ColumnElement[int] | int, column: Literal["id", "parent_id"] = "id") -> sa.Exists:
-    """Return the condition that an entry is a user who may act and has a password.
-
-    With the column ``parent_id`` it is the condition that such a user lies directly in the entry.
+    """The condition that an entry is a user who may act and has a password, or with ``parent_id`` directly contains
+    one.
     """
     live = sa.and_(rows.c.disabled.is_(False), rows.c.locked.is_(False), rows.c.password_hash.is_not(None))
     return sa.exists().where(rows.c[column] == entry_id, rows.c.kind == "user", live)
 
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
-    """``read`` runs it. With ``kinds`` it finds only entries of these kinds."""
+    """``read`` runs it. With ``kinds`` it finds only entries of these."""
     of_kind = [rows.c.kind.in_(kinds)] if kinds else []
     return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
 

@@ -13,8 +13,8 @@ _PAGE_SIZE = 500
 
 
 def identities_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
-    """Unknown ids are left out. An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the
-    answer are the ids as the caller wrote them. One statement looks up at most 500 names of one partition.
+    """Without unknown ids. Ids are ``name@partition`` as on the wire, in any case; the answer's keys are the caller's.
+    One statement looks up at most 500 names of one partition.
     """
     ids_by_partition: dict[str, dict[str, list[str]]] = {}
     for entry_id in ids:

@@ -1,7 +1,6 @@
 """Who is in which groups, however deep (given 2.2, 2.7)?
 
-Groups can contain groups, even in loops. A user has the rights of the groups that contain them. The location of a group
-means nothing for its members.
+Groups can contain groups, even in loops. A group's location means nothing for its members.
 """
 
 from collections.abc import Collection
@@ -23,7 +22,7 @@ _memberships = sa.Table(
 
 
 def add_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Add a user or a group to a group, unless it is a member already. Raises BadName for other kinds of entry."""
+    """Nothing happens to a member. Raises BadName for other kinds than users and groups."""
     if group.kind != "group" or member.kind not in ("user", "group"):
         raise BadName("Users and groups can be members of groups, nothing else.")
     cx.execute(
@@ -33,29 +32,27 @@ def add_member(cx: Connection, group: Entry, member: Entry) -> None:
 
 
 def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Return whether this member makes two groups contain each other, or a group contain itself.
+    """Whether this member makes two groups contain each other, or a group itself: then they have the same members.
 
-    All groups of such a loop have the same members. The answer is the same before and after the member is added.
+    The answer is the same before and after it is added.
     """
     return member.id == group.id or member.id in {above.id for above in groups_of(cx, group.id)}
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Return whether the entry was a member."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     return cx.execute(_memberships.delete().where(pair)).rowcount > 0
 
 
 def members(cx: Connection, group: Entry) -> list[Entry]:
-    """Return a group's direct members, sorted by kind and name."""
+    """Direct ones, by kind and name."""
     return entries.read(cx, _MEMBERS, {"group": group.id})
 
 
 def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
-    """Return whether a user who may act and has a password is in one of these groups, however deep.
+    """Whether a user who may act and has a password is in one of these groups, however deep.
 
-    The function stops at the first such user. It runs at most two queries for each group, and never reads all users
-    of a group.
+    It stops at the first one, after at most two queries for each group, and never reads all users of a group.
     """
     queue, known_ids = list(group_ids), set(group_ids)
     while queue:
@@ -71,14 +68,13 @@ def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
 
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
-    """Return all groups that contain an entry, however deep, sorted by name. The function runs one statement."""
+    """All that contain an entry, however deep, by name, in one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """Return a subquery for the ids of a user and of all that contains the user, however deep.
-
-    These are the groups that the user is in, the units around the user, and the user's partition.
+    """A subquery for a user's id, and those of the groups around them, however deep, of their units, and their
+    partition.
     """
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))

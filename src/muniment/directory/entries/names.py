@@ -1,7 +1,7 @@
 """Write and read names, user ids, locations (distinguished names) and scopes.
 
-Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under names
-that no setting changes. DirectoryNames gives their names on the wire.
+Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. What is built in has neutral names, which
+DirectoryNames spells.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ _SCOPE = "resource:"
 
 
 def check(name: str, *, partition: bool = False) -> str:
-    """Return a new entry's name in NFC. Raises BadName, which says why the name is not allowed."""
+    """Return the name in NFC. Raises BadName."""
     name = unicodedata.normalize("NFC", name)
     if not name:
         raise BadName("A name may not be empty.")
@@ -35,7 +35,7 @@ def check(name: str, *, partition: bool = False) -> str:
 
 
 def check_resource(name: str) -> str:
-    """Return a new resource's name in NFC. Raises BadName, also for ``+``: in scopes it means a space (given 2.2)."""
+    """Return the name in NFC. Raises BadName, also for ``+``, a space in scopes (given 2.2)."""
     name = check(name)
     if "+" in name:
         raise BadName("A resource's name may not hold '+': in a scope it stands for a space.")
@@ -50,15 +50,12 @@ def check_description(text: str) -> str:
 
 
 def user_id(name: str, partition: str) -> str:
-    """Return a user id, ``<name>@<partition>`` (given 2.7)."""
+    """``<name>@<partition>`` (given 2.7)."""
     return f"{name}@{partition}"
 
 
 def split_user_id(text: str) -> tuple[str, str]:
-    """Return the name and the partition of a user id. Raises BadName.
-
-    The last ``@`` separates them: a user's name may contain ``@``, a partition's name may not.
-    """
+    """The last ``@`` separates: a user's name may contain one, a partition's may not. Raises BadName."""
     name, at, partition = text.rpartition("@")
     if not (at and name and partition):
         raise BadName("A user id has the form <name>@<partition>.")
@@ -68,10 +65,10 @@ def split_user_id(text: str) -> tuple[str, str]:
 def location(
     names: DirectoryNames, partition: str, units: Sequence[str] = (), *, name: str | None = None, root: bool = True
 ) -> str:
-    """Return a location: ``cn=<name>,ou=<unit>,...,ou=Root,ou=<partition>,<suffix>`` (given 2.7).
+    """``cn=<name>,ou=<unit>,...,ou=Root,ou=<partition>,<suffix>`` (given 2.7).
 
-    ``units`` are the names of the units below the root unit, the innermost first. Without ``name`` it is the location
-    of the innermost unit. With ``root=False`` it is the location of the partition.
+    ``units`` are those below the root unit, the innermost first. Without ``name`` it is the innermost unit's, with
+    ``root=False`` the partition's.
     """
     parts = [f"cn={escape(name)}"] if name is not None else []
     parts += [f"ou={escape(unit)}" for unit in units]
@@ -82,8 +79,8 @@ def location(
 
 
 def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[str] | None, str]:
-    """Raises BadName. The name is None for a unit or a partition. The units are those below the root unit, the
-    innermost first. They are None for a partition.
+    """Raises BadName. A unit or a partition has no name, a partition no units; these are those below the root unit, the
+    innermost first.
     """
     try:
         parts = read_dn(text)
@@ -107,7 +104,7 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
 
 
 def scope(resource: str) -> str:
-    """Return the scope of a resource: ``resource:`` and its name, with ``+`` for each space (given 4.1)."""
+    """``resource:`` and its name, with ``+`` for each space (given 4.1)."""
     return _SCOPE + resource.replace(" ", "+")
 
 

@@ -1,7 +1,6 @@
 """Which protected APIs are there, are they activated, and who is in their access role (given 2.2, 3, 4.5, 5.2)?
 
-Each resource has one access role. Its members are users, groups, units and partitions. A user is in the role if they
-are a member, or are in a member, however deep.
+Members of a role are users, groups, units and partitions. A user is in it as a member, or in a member, however deep.
 """
 
 import base64
@@ -58,10 +57,7 @@ _role_members = sa.Table(
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A protected API. ``name`` is the stored name; ``shown_name`` returns the name on the wire.
-
-    ``activated`` is the instant of its activation, or None if it has not been activated.
-    """
+    """``name`` is the stored name, ``shown_name`` that on the wire, ``activated`` when it was, if it was."""
 
     id: str
     name: str
@@ -80,10 +76,7 @@ def scope(names: DirectoryNames, resource: Resource) -> str:
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Return the administration's resource. If it is missing, it is made.
-
-    A new one is activated, and the administrators are in its access role.
-    """
+    """The administration's resource: activated, with the administrators in its access role."""
     resource = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
     if resource is not None:
         return resource
@@ -94,18 +87,14 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
-    """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken, BadAttribute."""
+    """With its access role, not yet activated (given 2.2). Raises BadName, NameTaken, BadAttribute."""
     name, description = spelling.check_resource(name), spelling.check_description(description)
     _check_not_built_in(names, name)
     return _insert(cx, name, description, now, None)
 
 
 def activate(cx: Connection, resource_id: str, now: Instant) -> str:
-    """Activate a resource and return its new secret (given 3, 4.5).
-
-    A resource is activated once. Of several calls at one time, only one succeeds. Raises UnknownResource,
-    AlreadyActivated.
-    """
+    """Return its secret (given 3, 4.5): only one call ever does. Raises UnknownResource, AlreadyActivated."""
     # 16 random bytes as 24 characters: clients in the field expect a secret key of this form.
     secret = base64.b64encode(secrets.token_bytes(16)).decode()
     update = cx.execute(
@@ -120,7 +109,7 @@ def activate(cx: Connection, resource_id: str, now: Instant) -> str:
 
 
 def by_id(cx: Connection, resource_id: str) -> Resource:
-    """Find a resource by its identifier, in any spelling of the UUID. Raises UnknownResource."""
+    """The UUID may have any spelling. Raises UnknownResource."""
     row = _BY_ID.first(cx, resource=_uuid(resource_id))
     if row is None:
         raise UnknownResource("There is no resource with this identifier.")
@@ -128,15 +117,12 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
 
 
 def is_same_id(text: str, resource_id: str) -> bool:
-    """Return whether a text is this identifier in any spelling of the UUID. Raises UnknownResource if it is no UUID."""
+    """The text may spell the UUID in any way. Raises UnknownResource if it is none."""
     return text == resource_id or _uuid(text) == resource_id
 
 
 def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
-    """Find a resource by its exact name on the wire, because case matters in scopes (RFC 6749 3.3).
-
-    Raises UnknownResource.
-    """
+    """Needs the exact name on the wire: case matters in scopes (RFC 6749 3.3). Raises UnknownResource."""
     administration = name == names.administration_resource
     resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
     if resource is None or shown_name(names, resource) != name:
@@ -153,7 +139,7 @@ def administration(cx: Connection) -> Resource:
 
 
 def all_resources(cx: Connection) -> list[Resource]:
-    """Return all resources, the oldest first."""
+    """The oldest first."""
     return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
 
 
@@ -167,7 +153,7 @@ def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
 
 
 def delete(cx: Connection, resource: Resource) -> None:
-    """After that its tokens are not valid. Raises BadName for the administration's resource."""
+    """Its tokens are not valid then. Raises BadName for the administration's resource."""
     if resource.built_in is not None:
         raise BadName("The administration's resource cannot be deleted.")
     cx.execute(_resources.delete().where(_resources.c.id == resource.id))
@@ -227,15 +213,12 @@ def acting_in_role(cx: Connection, resource: Resource) -> bool:
 
 
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
-    """Return whether a user is in the access role: as a member, or in a member, however deep (given 2.2, 5.2).
-
-    It takes one statement, whatever the answer.
-    """
+    """Whether a user is in the access role (given 5.2), in one statement whatever the answer."""
     return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
 
 
 def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
-    """Return the user, who must be live and in the access role (given 5.2). Raises AccessEnded."""
+    """The user must be live and in the access role (given 5.2). Raises AccessEnded."""
     user = entries.by_id(cx, user_id)
     if user is None or not user.live or not admits(cx, resource_id, user.id):
         raise AccessEnded("The user has no access to the resource.")

@@ -1,6 +1,6 @@
 """Store and read the system attributes, and the keys with which this directory signs its own values.
 
-An attribute of any other name is free: nothing reads it, so whoever sets it must confirm its name.
+Nothing reads an attribute that is not in ``KNOWN``, so whoever sets one must confirm its name.
 """
 
 import secrets
@@ -49,7 +49,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
 
 
 class KnownAttribute(msgspec.Struct, frozen=True):
-    """A system attribute that this release reads: its name, its values, its meaning, and warnings for some values."""
+    """A system attribute that this release reads."""
 
     name: str
     values: tuple[str, ...]
@@ -68,7 +68,6 @@ KNOWN = (
         },
     ),
 )
-"""The system attributes that this release reads."""
 
 
 def known_attribute(name: str) -> KnownAttribute | None:
@@ -92,9 +91,8 @@ def all_system_attributes(cx: Connection) -> list[SystemAttribute]:
 
 
 def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """``free`` confirms a name that no part of this release reads. Without ``free``, such a name raises
-    UnknownAttribute. Raises BadAttribute for a name or value that is not allowed, also for a value that a known
-    attribute does not take.
+    """Raises BadAttribute for a name or value that is not allowed, or that a known attribute does not take, and,
+    without ``free``, UnknownAttribute for a name that nothing reads.
     """
     name, value = name.strip(), value.strip()
     attribute = known_attribute(name)
@@ -114,7 +112,7 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
 
 
 def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Raises what ``put`` raises, and BadAttribute if the attribute is set already."""
+    """Raises what ``put`` raises, and BadAttribute if it is set already."""
     if get(cx, name.strip()) is not None:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
     put(cx, name, value, now, free=free)
@@ -125,15 +123,15 @@ def remove(cx: Connection, name: str) -> bool:
 
 
 def enforce_ssl(cx: Connection) -> bool:
-    """Return whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in upper or lower case."""
+    """TLS is required unless the attribute is ``false``, in any case (given 5.4)."""
     return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Return the 32-byte key of a purpose. A missing key is made at random; for that, ``cx`` must be able to write.
+    """A purpose's 32 bytes. A missing key is made at random, if ``cx`` can write.
 
-    A key never changes. So a key that was read from a snapshot is remembered as long as the engine lives. A key that
-    was read in a write transaction is not remembered: the transaction may have made it and may be rolled back.
+    It never changes, so one from a snapshot is remembered as long as the engine lives; one from a write transaction is
+    not, as that may have made it and be rolled back.
     """
     keys_by_purpose = _read_keys.setdefault(cx.engine, {})
     if purpose in keys_by_purpose:
@@ -148,7 +146,7 @@ def key(cx: Connection, purpose: str) -> bytes:
 
 
 def remember_keys(cx: Connection) -> None:
-    """Remember all keys that exist, so that decisions that write need not read them. ``cx`` must be a snapshot."""
+    """So decisions that write need not read them. ``cx`` must be a snapshot."""
     _read_keys.setdefault(cx.engine, {}).update(
         (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys))
     )

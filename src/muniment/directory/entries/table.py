@@ -1,6 +1,6 @@
 """The table of entries: partitions, organizational units, groups and users (given 2.1, 2.7).
 
-A user's or group's name is unique in its partition, without regard to case.
+A user's or group's name is unique in its partition, in any case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,11 +56,10 @@ entry_table = sa.Table(
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A partition, unit, group or user.
+    """``name`` is the stored name, ``entries.shown_name`` that on the wire.
 
-    ``name`` is the stored name, and ``entries.shown_name`` returns the name on the wire. ``units`` are the names of the
-    units around the entry, without the root unit, the innermost first. ``partition`` and ``partition_built_in`` are
-    the ``name`` and the ``built_in`` of the entry's partition. For a partition they are its own.
+    ``units`` names the units around it, without the root unit, the innermost first. ``partition`` and
+    ``partition_built_in`` are its partition's ``name`` and ``built_in``, or its own.
     """
 
     id: int
@@ -89,7 +88,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def partition_key(names: DirectoryNames, name: str) -> str:
-    """Return the key (``name_key``) of a partition by its name on the wire. The key of a built-in one never changes."""
+    """``name_key`` by the name on the wire. That of a built-in partition never changes."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
     keys = {fold_name(name_on_the_wire): f"@{key}" for name_on_the_wire, key in built_in.items()}
     # The key of a built-in partition has an '@'. No other partition's name has one.
@@ -97,7 +96,7 @@ def partition_key(names: DirectoryNames, name: str) -> str:
 
 
 def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a query for entries, with further columns. ``to_entry`` reads its rows."""
+    """``to_entry`` reads the rows."""
     computed_columns: dict[str, sa.ColumnElement[Any]] = {
         "has_password": rows.c.password_hash.is_not(None),
         "partition": sa.func.coalesce(_p.c.name, rows.c.name),
@@ -108,7 +107,7 @@ def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
 
 
 def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
-    """Make two columns for ``select_entries``: a partition's name on the wire, and its folded form."""
+    """The name on the wire, and folded, for ``select_entries``."""
     built_in = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
     name_column = sa.case(
         *((_p.c.built_in == key, sa.literal(name)) for key, name in built_in.items()), else_=_p.c.name
@@ -132,7 +131,7 @@ def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]
 
 @contextmanager
 def once_named(cx: Connection, what: str) -> Iterator[None]:
-    """Write a name in the block. Raises NameTaken, without what the block wrote, if another row has the name."""
+    """If another row has the block's name, raises NameTaken and undoes the block's writes."""
     try:
         with cx.begin_nested():
             yield
@@ -141,9 +140,8 @@ def once_named(cx: Connection, what: str) -> Iterator[None]:
 
 
 def name_space(what: Literal["members", "units"], of: Entry) -> str:
-    """Return the name space of a partition's users and groups (``members``), or of the units in a unit or partition.
-
-    Within a name space, no two entries have the same name.
+    """Of a partition's users and groups (``members``), or of the units in a unit or partition: no two of a space have
+    the same name.
     """
     return f"{what} {of.id}"
 

@@ -1,8 +1,7 @@
 """May this client act for this user at this resource, and what does the resource learn of the user?
 
-Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. So an answer is
-remembered as long as the directory's generation is the same. The generation is a random mark. Database triggers renew
-it at every write that may change an answer (decision 0057). Each request reads the mark anew.
+Sources: given 2.7, 5.2, 7. The answer is remembered under the directory's generation, which each request reads anew
+(decision 0057).
 """
 
 from typing import NamedTuple, TypeAlias
@@ -18,10 +17,7 @@ from muniment.ground.caches import Cache
 
 
 class Question(NamedTuple):
-    """The question whether a client may act for a user at a resource.
-
-    ``client_id`` is None if the user has shown a ticket, which belongs to no client.
-    """
+    """``client_id`` is None for a ticket, which belongs to no client."""
 
     client_id: int | None
     user_id: int
@@ -44,7 +40,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """The answer that a client may act for a user: the user, whether they have a password, and the scope."""
+    """The user, whether they have a password, and the scope."""
 
     user: User
     has_password: bool
@@ -52,12 +48,11 @@ class Access(msgspec.Struct, frozen=True):
 
 
 AccessCache: TypeAlias = Cache[Question, Access]
-"""The answers that one process remembers, each with the generation in which it was worked out."""
 
 
 def decide(cx: Connection, memory: AccessCache, names: DirectoryNames, question: Question, generation: str) -> Access:
-    """Without a client, only the user's access is decided. ``generation`` is the directory's generation. The caller
-    must have read it in the same transaction. Raises UnknownResource, and AccessEnded if the answer is no.
+    """Without a client, about the user's access only. ``generation`` must come from the same transaction. Raises
+    UnknownResource, and AccessEnded if the answer is no.
     """
     if (remembered := memory.recall(question, generation)) is not None:
         return remembered

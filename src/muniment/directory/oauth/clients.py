@@ -19,10 +19,9 @@ _ENTRY = 500
 
 
 class Client(msgspec.Struct, frozen=True):
-    """An OAuth client that may send token requests.
+    """``secret_hash`` is None for a public client.
 
-    ``secret_hash`` is the hash of a confidential client's secret, and None for a public client. The endpoint checks the
-    secret at the gate, before the user's password.
+    The secret is checked at the gate, before the user's password.
     """
 
     id: int
@@ -30,13 +29,12 @@ class Client(msgspec.Struct, frozen=True):
 
 
 PublicClientCache: TypeAlias = Cache[str, Client]
-"""The public clients that one process remembers by client id, each with the generation in which it was read."""
+"""It keeps clients by client id, each with its generation."""
 
 
 def find(cx: Connection, memory: PublicClientCache, client_id: str, secret: str | None) -> Client:
-    """Only a public client is remembered, so the memory holds no secret's hash. The client's secret is not checked
-    here. Raises InvalidClient if the client is unknown or may not act, if a confidential client sends no secret, or if
-    a public client sends one.
+    """Only public clients are remembered: memory holds no secret's hash. The secret is not checked here. Raises
+    InvalidClient if the client is unknown or may not act, or a confidential one sends no secret or a public one does.
     """
     known, generation = credentials.find_of_client(cx, client_id) or (None, "")
     # A public client must send no secret, and a confidential client must send one.
@@ -53,9 +51,9 @@ def asker(client_id: str, address: str) -> Asker:
 
 
 def require_unchanged(cx: Connection, client: Client) -> None:
-    """Lock the client until the decision is committed.
+    """Lock the client until the commit.
 
-    Raises InvalidClient if the client may no longer act or has another secret now.
+    Raises InvalidClient if it may no longer act or has another secret now.
     """
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:

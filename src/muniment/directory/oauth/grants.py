@@ -1,7 +1,7 @@
 """Which grant types does the token endpoint offer?
 
-Usually a token request takes three steps. ``look_up`` finds its client, and what its grant type needs. The ``check`` of
-the grant type returns the password check that the caller must run. ``decide`` decides the request.
+Usually ``look_up`` finds a request's client, and what its type needs; the type's ``check`` returns the password check
+that the caller must run; ``decide`` decides.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ GRANTS: Mapping[str, GrantType[Any]] = {
     "password": PASSWORD,
     "refresh_token": REFRESH_TOKEN,
 }
-"""Every grant type by its name. A new grant type is a module in ``grant_types`` and a row in this table."""
+"""A new grant type is a module in ``grant_types`` and a row in this table."""
 
 
 def find(grant_type: str) -> GrantType[Any]:
@@ -34,10 +34,7 @@ def find(grant_type: str) -> GrantType[Any]:
 def look_up(
     cx: Connection, options: DirectoryOptions, memory: clients.PublicClientCache, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:
-    """Look up the client, and what the grant type needs to decide, without writing to the database.
-
-    Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type.
-    """
+    """Writes nothing. Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type."""
     client = clients.find(cx, memory, request.client_id, request.client_secret)
     grant = find(request.grant_type)
     basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)

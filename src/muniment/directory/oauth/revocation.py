@@ -11,10 +11,7 @@ from muniment.ground.clock import Instant
 
 
 class Revocation(msgspec.Struct, frozen=True):
-    """The user id, the client's name and the resource's name of a revoked grant.
-
-    Each of them is None if what it names was deleted.
-    """
+    """None stands for the name of what was deleted."""
 
     user: str | None
     client: str | None
@@ -22,7 +19,7 @@ class Revocation(msgspec.Struct, frozen=True):
 
 
 def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
-    """Returns None if the grant had ended before or the token was purged. Raises UnparseableToken."""
+    """None if the grant had ended before or the token was purged. Raises UnparseableToken."""
     grant = tokens.revoke(cx, tokens.parse(cx, token), now)
     if grant is None:
         return None

@@ -1,7 +1,7 @@
 """List, end and purge sessions.
 
-A session is a grant (a client's tokens for a user and a resource) or a ticket (a user's sign-in with a browser). A
-session's id is the beginning of a digest. It identifies the session, but nobody can make a token from it.
+A session is a grant (a client's tokens for a user and a resource) or a ticket (a user's sign-in with a browser). Its id
+is no token (decision 0021).
 """
 
 import re
@@ -24,7 +24,7 @@ _ID_PATTERN = re.compile(f"[0-9a-f]{{{2 * _ID_BYTES}}}")
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One living session. ``client_id`` is None for a ticket."""
+    """``client_id`` is None for a ticket."""
 
     id: str
     kind: Literal["grant", "ticket"]
@@ -36,7 +36,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionCount(msgspec.Struct, frozen=True):
-    """How many grants and tickets were ended."""
+    """How many were ended."""
 
     grants: int = 0
     tickets: int = 0
@@ -46,7 +46,7 @@ class SessionCount(msgspec.Struct, frozen=True):
 
 
 def of_user(cx: Connection, user: Entry, now: Instant, limit: int = 1000) -> list[Session]:
-    """Return a user's sessions, the newest first: at most ``limit`` grants and ``limit`` tickets."""
+    """The newest first, at most ``limit`` grants and ``limit`` tickets."""
     user_tickets = [
         Session(_id(row[0]), "ticket", user.id, None, *row[1:]) for row in tickets.live_tickets(cx, user.id, now, limit)
     ]
@@ -54,12 +54,12 @@ def of_user(cx: Connection, user: Entry, now: Instant, limit: int = 1000) -> lis
 
 
 def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) -> list[Session]:
-    """Return at most ``limit`` living grants of a client, the newest first."""
+    """At most ``limit`` living grants, the newest first."""
     return _grants(cx, "client", client, now, limit)
 
 
 def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
-    """If the user is a client, also end every grant that was issued to it."""
+    """For a client, also end every grant that was issued to it."""
     # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
     credentials.lock(cx, person.id)
     grant_count = tokens.end(cx, "user", person.id, now)
@@ -91,10 +91,10 @@ def end_every(cx: Connection, now: Instant) -> SessionCount:
 def purge(cx: Connection, progress: tokens.PurgeProgress, now: Instant, rows: int) -> tuple[int, tokens.PurgeProgress]:
     """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
 
-    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Each grant's last
-    access token to expire stays as long as the grant. One call deletes at most ``rows`` tickets, and at most ``rows``
-    ended grants and tokens of these grants. It looks at no more than ``rows`` expired access tokens. Returns the
-    largest of the three counts, and the progress for the next call.
+    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). A grant's last
+    access token to expire stays as long as the grant. A call deletes at most ``rows`` tickets, as many ended grants and
+    tokens of these, and looks at as many expired access tokens. Returns the largest of the three counts, and the
+    progress.
     """
     before = now - _KEPT_FOR
     row_count = tokens.purge(cx, before, rows)

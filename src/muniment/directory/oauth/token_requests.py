@@ -1,6 +1,5 @@
-"""What every grant type shares: the token request, its phases, the resource of a scope, and the response.
-
-A token request goes through phases (decision 0033).
+"""What every grant type shares: the token request, its phases (decision 0033), the resource of a scope, and the
+response.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +24,10 @@ B = TypeVar("B")
 
 
 class TokenRequest(msgspec.Struct, frozen=True):
-    """A token request (RFC 6749 3.2), with all parameters that its grant type needs.
+    """A token request (RFC 6749 3.2).
 
-    ``address`` is the network address of the sender. ``account`` is the name of the user who signs in, as the client
-    wrote it. It is None if nobody signs in.
+    ``address`` is the sender's network address, ``account`` the name of the user who signs in, if any, as the client
+    wrote it.
     """
 
     grant_type: str
@@ -43,7 +42,7 @@ class TokenRequest(msgspec.Struct, frozen=True):
 
 
 class PasswordCheck(msgspec.Struct, frozen=True):
-    """The check of a user's password at the gate. ``password_hash`` is None if no password can be right."""
+    """A check at the gate. Without ``password_hash`` no password is right."""
 
     password_hash: str | None
     password: str
@@ -65,7 +64,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class TokenAttempt(Generic[B]):
-    """A token request under way, with its client, and with what its grant type has looked up (``basis``)."""
+    """``basis`` is what its grant type has looked up."""
 
     request: TokenRequest
     client: Client
@@ -73,7 +72,7 @@ class TokenAttempt(Generic[B]):
 
 
 class JointRequest(NamedTuple):
-    """A token request for a joint decision. ``client`` is None if the decision itself must find the client."""
+    """Without a ``client`` the joint decision itself must find it."""
 
     request: TokenRequest
     client: Client | None
@@ -83,19 +82,17 @@ JointGrant: TypeAlias = Callable[
     [Connection, DirectoryOptions, AccessCache, PublicClientCache, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
-"""A joint decision about token requests (``database.transactions``). If its last argument is true, there is only one
-request."""
+"""A joint decision about token requests (``database.transactions``), about one if its last argument is true."""
 
 
 @dataclass(frozen=True)
 class GrantType(Generic[B]):
-    """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
+    """One grant type of the token endpoint (RFC 6749 4).
 
-    ``parameters`` are the parameters that a request must have. ``look_up`` reads what the grant type needs, and writes
-    nothing. ``check`` returns the password check for the gate. ``decide`` is told whether the password was right,
-    decides the request, and issues the tokens. ``account`` is the parameter that names the user who signs in. It is
-    None if nobody signs in; then a request leaves no security event. A grant type that checks no password has
-    ``decide_each`` instead of the three functions: it reads everything, and decides several requests at one time.
+    ``parameters`` are those that a request must have. ``look_up`` writes nothing. ``check`` returns the password check
+    for the gate. ``decide`` is told whether the password was right, and issues the tokens. The parameter ``account``
+    names who signs in; without it nobody does, and no security event is left. A type that checks no password has
+    ``decide_each`` instead of the three, for several requests at one time.
     """
 
     parameters: tuple[str, ...]
@@ -107,7 +104,7 @@ class GrantType(Generic[B]):
 
 
 def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> resources.Resource:
-    """Return the activated resource that a scope names, by its name or by its identifier. Raises InvalidScope."""
+    """Activated, by the name or identifier in the scope. Raises InvalidScope."""
     name = resource_name(scope)
     try:
         resource = _find_resource(cx, names, name)
@@ -128,7 +125,7 @@ def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> resource
 def issue_another(
     cx: Connection, options: DirectoryOptions, grants: Sequence[tokens.LockedGrant], now: Instant
 ) -> list[TokenResponse]:
-    """It expires with the grant at the latest. No refresh token is issued."""
+    """The token expires with the grant at the latest. There is no new refresh token."""
     expiries = [
         (locked_grant, min(now + options.access_token_seconds * SECOND, locked_grant.grant.expires))
         for locked_grant in grants

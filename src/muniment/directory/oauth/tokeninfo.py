@@ -1,7 +1,6 @@
 """Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
 
-The bytes of an answer about an access token are remembered under both of the directory's marks (decision 0057). A
-refusal is never remembered.
+The bytes of an answer are remembered under both of the directory's marks, refusals never (decision 0057).
 """
 
 import hashlib
@@ -36,25 +35,21 @@ class TokenInfo(msgspec.Struct, frozen=True):
 
 
 class TokenAnswer(NamedTuple):
-    """The answer as JSON, and when the token expires."""
+    """As JSON, and when the token expires."""
 
     document: bytes
     expires: Instant
 
 
 AnswerCache: TypeAlias = Cache[bytes, TokenAnswer]
-"""The answers that one process remembers, by the SHA-256 digest of the question's bytes.
+"""By the SHA-256 digest of the question's bytes, so that memory holds no token, each with its two marks.
 
-Each answer is remembered with the two marks under which it was worked out. The same bytes always ask the same question.
-The memory holds their digest only, and so no token.
+The same bytes always ask the same question.
 """
 
 
 def recall(answers: AnswerCache, present: version_stamps.VersionStamps, question: bytes, now: Instant) -> bytes | None:
-    """Return the remembered answer to these bytes, or None if ``tokeninfo_answer`` must work it out.
-
-    ``present`` are the marks as they are now. A remembered answer is true until the token expires or a mark changes.
-    """
+    """None if ``tokeninfo_answer`` must work it out: once the token has expired or a mark differs from ``present``."""
     remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None
 
@@ -69,9 +64,7 @@ def tokeninfo_answer(
     resource_id: str,
     now: Instant,
 ) -> bytes:
-    """Raises what ``verify`` raises. The answer is remembered under ``question``. The same bytes never ask about
-    another token or resource.
-    """
+    """Remember it under ``question``, whose bytes never ask anything else. Raises what ``verify`` raises."""
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
     expires = min(state.expires, state.grant.expires)
@@ -82,9 +75,9 @@ def tokeninfo_answer(
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str, now: Instant
 ) -> tuple[TokenInfo, tokens.TokenState]:
-    """``resource_id`` must be the resource for which the token was issued. Raises UnknownResource, UnparseableToken,
-    WrongResource, DeadToken, AccessEnded. If there are several reasons, the first one in this order is raised. A purged
-    token never raises WrongResource: its resource is not known.
+    """The token must have been issued for ``resource_id``. Raises, the first in this order: UnknownResource,
+    UnparseableToken, WrongResource, DeadToken, AccessEnded. Of a purged token the resource is not known: never
+    WrongResource.
     """
     try:
         state = tokens.state_of(cx, token)
@@ -115,9 +108,8 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessCache, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """A ticket is valid for every resource in whose access role the user is (ours 10). Raises UnknownResource;
-    NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the resource has not been
-    activated.
+    """A ticket is valid wherever the user is in the access role (ours 10). Raises UnknownResource; NotSignedIn if it
+    has ended; AccessEnded without access, or if the resource is not activated.
     """
     resource = resources.by_id(cx, resource_id)
     ticket_row = tickets.read(cx, ticket, now)
@@ -128,11 +120,10 @@ def verify_ticket(
 def verify_elsewhere(
     cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """Return the user of an access token that was issued for another resource, if they have access to this one too.
+    """Verify an access token for another resource, whose user has access to this one too.
 
-    Only who gave the token out after a sign-in of theirs may ask so: the search page (decision 0101). Raises
-    UnknownResource, UnparseableToken, DeadToken; AccessEnded if the user has no access, or if the resource has not been
-    activated.
+    Only who gave it out after a sign-in of theirs may ask so: the search page (decision 0101). Raises UnknownResource,
+    UnparseableToken, DeadToken; AccessEnded without access, or if the resource is not activated.
     """
     resource = resources.by_id(cx, resource_id)
     state = tokens.state_of(cx, token)

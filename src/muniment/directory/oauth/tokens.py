@@ -1,9 +1,7 @@
-"""Is this string a token of ours, and to which grant does it belong?
+"""Is this string a token of ours, and to which grant does it belong (decision 0021)?
 
-A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), in base64url without padding. The check tells
-a token of this directory from any other string, which "cannot be parsed" (given 7). Only the SHA-256 digest of the
-random bytes is stored. The refresh token and all access tokens of one sign-in belong to one grant. A grant is one row,
-so one write ends all of its tokens.
+A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), in base64url without padding; without the
+check a string "cannot be parsed" (given 7). Only the random bytes' SHA-256 digest is stored.
 """
 
 import base64
@@ -29,7 +27,7 @@ from muniment.ground.clock import Instant
 
 Kind = Literal["access", "refresh"]
 Party = Literal["user", "client", "resource"]
-"""The three parties of a grant. The table of grants has a column for the id of each party."""
+"""Each has a column for its id in the table of grants."""
 
 _DEAD = "The token has expired or was revoked."
 _RANDOM = 32
@@ -38,8 +36,9 @@ _CHECK = 8
 # spelling only.
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 FEW = 64
-"""While a grant has fewer live access tokens than this, each refresh counts them anew. With this number or more, the
-grant's row may hold an upper bound of their number (``live_bound``)."""
+"""With fewer live access tokens, each refresh counts them anew; else the grant's row may hold an upper bound
+(``live_bound``).
+"""
 
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
@@ -75,14 +74,14 @@ _access_tokens = sa.Table(
 
 
 class ParsedToken(msgspec.Struct, frozen=True):
-    """The kind and the digest of a string that is a token of ours."""
+    """A token of ours: its kind and digest."""
 
     kind: Kind
     digest: bytes
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One sign-in of a user with a client at a resource. Tokens may be issued for it until ``expires``."""
+    """One sign-in of a user with a client at a resource. Tokens may be issued until ``expires``."""
 
     id: int
     user_id: int
@@ -100,11 +99,10 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class LockedGrant(NamedTuple):
-    """A grant that a decision has locked, and the directory's generation, read in the same snapshot.
+    """A locked grant, with the directory's generation, read in the same snapshot.
 
-    Until ``full_until`` the grant has as many live access tokens as it may have, or more. ``full_until`` is 0 while the
-    grant has fewer. ``live_bound`` is an upper bound of the number of live access tokens that the grant has now, or
-    None where no bound is kept.
+    Until ``full_until`` the grant has all the live access tokens that it may have, or more; 0 while it has fewer.
+    ``live_bound`` is an upper bound of their number, or None where none is kept.
     """
 
     grant: Grant
@@ -114,9 +112,9 @@ class LockedGrant(NamedTuple):
 
 
 class PurgeProgress(NamedTuple):
-    """The last access token that a purge has looked at, in the order in which access tokens expire.
+    """The last access token that a purge has looked at, in the order of expiry.
 
-    ``start`` is the argument ``before`` of the call of ``purge_expired`` that looked at the first access token.
+    ``start`` is what ``before`` was at the first one.
     """
 
     expires: Instant
@@ -125,11 +123,10 @@ class PurgeProgress(NamedTuple):
 
 
 PURGE_START = PurgeProgress(-1, b"")
-"""The progress of a purge that has looked at no access token yet."""
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """The row of an access token, its grant, and the directory's marks, all read in one statement."""
+    """An access token's row, its grant, and the directory's marks, from one statement."""
 
     token_id: str
     expires: Instant
@@ -178,7 +175,7 @@ def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instan
 
 
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
-    """``expiries`` gives with each grant the instant when its new token expires."""
+    """``expiries`` has for each grant the instant when its new token expires."""
     if not expiries:
         return []
     bounds = [
@@ -194,10 +191,10 @@ def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]],
 def lock_grants(
     cx: Connection, refresh_digests: Sequence[bytes], limit: int, now: Instant, *, wait: bool
 ) -> dict[bytes, LockedGrant]:
-    """Lock the grants of these refresh tokens, and return those that exist, by the digests of their refresh tokens.
+    """Lock those that exist until the commit, by the digests of their refresh tokens.
 
-    Other decisions about a locked grant wait until this decision is committed. A grant with ``limit`` live access
-    tokens or more is full. On PostgreSQL, without ``wait``, grants that another decision has locked are left out.
+    A grant with ``limit`` live access tokens is full. On PostgreSQL, without ``wait``, grants that another decision has
+    locked are left out.
     """
     if not refresh_digests:
         return {}
@@ -207,15 +204,13 @@ def lock_grants(
 
 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
-    """Find an access token by its digest, with its grant, in one statement. Returns None if the token was purged."""
+    """One statement finds the token with its grant, unless it was purged."""
     row = _TOKEN_STATE.first(cx, access=digest)
     return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), VersionStamps(row[2], row[3]))
 
 
 def state_of(cx: Connection, token: str) -> TokenState:
-    """The token may have expired. Raises UnparseableToken, also for a refresh token, and DeadToken if the token was
-    purged.
-    """
+    """The token may have expired. Raises UnparseableToken, also for a refresh token, and DeadToken if it was purged."""
     parsed = parse(cx, token)
     if parsed.kind != "access":
         raise UnparseableToken("The token is no access token.")
@@ -226,14 +221,14 @@ def state_of(cx: Connection, token: str) -> TokenState:
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
-    """Returns None, and changes nothing, if the grant had ended before or the token was purged."""
+    """None, and no change, if the grant had ended before or the token was purged."""
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
-    """One statement marks the rows of the grants and deletes none. So even a user with a million tokens is signed out
-    at once. The purge deletes the rows later.
+    """One statement marks the grants, so even a user with a million tokens is signed out at once. The purge deletes the
+    rows.
     """
     return cx.execute(_END[party], {"party": party_id, "now": now}).rowcount
 
@@ -243,15 +238,14 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End every living grant whose refresh token has a digest in the range ``digests``, the two ends included."""
+    """``digests`` are the range of the refresh token's digest, both ends included."""
     return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
 
 
 def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
-    """Return at most ``limit`` living grants of a user, a client or a resource, the newest first.
+    """At most ``limit``, the newest first.
 
-    A row has the digest of the grant's refresh token, the ids of the user, the client and the resource, and when the
-    grant was made and expires.
+    A row: the digest of the refresh token, the ids of user, client and resource, when it was made and expires.
     """
     query = (
         sa.select(*_grants.c["refresh_digest", "user_id", "client_id", "resource_id", "created", "refresh_expires"])
@@ -263,10 +257,9 @@ def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant,
 
 
 def purge(cx: Connection, before: Instant, rows: int) -> int:
-    """Delete grants that ended before this instant, with their tokens.
+    """At most ``rows`` rows: grants that ended before this instant, after their tokens.
 
-    At most ``rows`` rows are deleted. The tokens of a grant are deleted before the grant. Otherwise the deletion of the
-    grant would delete all of its tokens at once.
+    A grant's deletion would delete all of its tokens at once.
     """
     rows_left, empty_grant_ids = rows, list[int]()
     for grant_id in _ended_grants(cx, before, rows):
@@ -282,11 +275,10 @@ def purge(cx: Connection, before: Instant, rows: int) -> int:
 
 
 def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: int) -> tuple[int, PurgeProgress]:
-    """Delete access tokens that expired before this instant, except each grant's last token to expire.
+    """Delete access tokens that expired before this instant, except each grant's last, with which its holder can still
+    end the grant.
 
-    Looks at no more than ``rows`` expired tokens, beginning after the token ``after``. The last token to expire stays
-    as long as its grant, so that whoever holds the token can still end the grant with it. Returns how many tokens were
-    looked at, and the progress for the next call.
+    Looks at no more than ``rows`` expired tokens, from ``after`` on. Returns how many, and the progress.
     """
     expired_rows = cx.execute(
         _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
@@ -320,7 +312,7 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
 
 
 def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
-    """The live tokens are counted only if the row does not show whether the grant is full."""
+    """Live tokens are counted only if the row does not show whether the grant is full."""
     full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
     if not full_until:
         live_bound = None

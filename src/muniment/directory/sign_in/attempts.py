@@ -1,9 +1,9 @@
 """May this user sign in to this resource? Two decisions with one password check between them.
 
-``begin`` looks the user up, the endpoint has the password checked at the gate, and ``finish`` decides. A user may be
-unknown, disabled, locked, paused or not in the access role, or the password may be wrong. Each of these cases takes the
-same statements and one password check, and gets the same sentence. So the answer does not show which users exist. At
-the sign-in page of the administration, a person need not be in the access role, but an OAuth client must.
+``begin`` looks the user up, the endpoint has the password checked at the gate, and ``finish`` decides. Whatever speaks
+against it, a sign-in takes the same statements and one check, and gets the same sentence: the answer does not show
+which users exist. At the administration's sign-in page, a person need not be in the access role, but an OAuth client
+must.
 """
 
 import msgspec
@@ -23,12 +23,11 @@ _REFUSED = "The user name or the password is wrong, or the user may not sign in 
 
 
 class SignInAttempt(msgspec.Struct, frozen=True):
-    """A sign-in under way, whose password must still be checked.
+    """A sign-in under way.
 
-    The endpoint has the password checked against ``password_hash`` at the gate, exactly once. If the hash is None, the
-    check still runs, and no password is right. ``user_id`` is None if the user does not exist. ``known_browser`` is
-    true if a cookie shows that this browser signed in as this user before. If ``needs_role`` is false, the user
-    need not be in the access role, unless the user is an OAuth client.
+    The endpoint has the password checked at the gate, exactly once, even without a ``password_hash``, for which none is
+    right. ``user_id`` is None for an unknown user. ``known_browser``: a cookie shows that this browser signed in as
+    this user before. Without ``needs_role``, only an OAuth client must be in the access role.
     """
 
     resource_id: str
@@ -53,7 +52,7 @@ def begin(
     *,
     needs_role: bool = True,
 ) -> SignInAttempt:
-    """Look up the user of a sign-in, and the pauses at its origin, without writing to the database."""
+    """Look up the user and the pauses at the origin, without a write."""
     account = credentials.find(cx, options.names, username)
     state = pauses.state_of(cx, account, origin, now)
     if account is None:
@@ -63,10 +62,7 @@ def begin(
 
 
 def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, password_ok: bool, now: Instant) -> Entry:
-    """Decide a sign-in (given 5.1, 5.2), store its result for the pauses, and return the user.
-
-    Raises SignInRefused. Even then the result is stored.
-    """
+    """Decide a sign-in (given 5.1, 5.2). Its result is stored even when this raises SignInRefused."""
     account = credentials.lock(cx, attempt.user_id)
     state = pauses.state_of(cx, account, attempt.origin, now)
     in_role = resources.admits(cx, attempt.resource_id, _NOBODY if attempt.user_id is None else attempt.user_id)
@@ -96,7 +92,7 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
 
 
 def _reason(account: credentials.Credentials | None, *, is_paused: bool, is_right: bool) -> str:
-    """Of several reasons, the one that an administrator has to end first counts."""
+    """The first one that an administrator has to end counts."""
     if account is None:
         return "unknown user"
     reasons = {

@@ -1,8 +1,7 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Every user may sign in to the administration, but an OAuth client must be in its access role. A user who is not in the
-access role is shown a page that says so. The ticket of such a user does not open the console, because the access role
-is checked at each use.
+Every user may sign in to the administration (decision 0035), but an OAuth client must be in its access role; the
+console checks the role at each use.
 """
 
 import msgspec
@@ -18,7 +17,7 @@ from muniment.ground.clock import Instant
 
 
 class TicketHolder(msgspec.Struct, frozen=True):
-    """Who is signed in with a browser, to which resource, and whether they are in its access role."""
+    """``in_role`` is the access role of that resource."""
 
     user: Entry
     resource_id: str
@@ -26,9 +25,7 @@ class TicketHolder(msgspec.Struct, frozen=True):
 
 
 def resource_of(cx: Connection, resource_id: str | None) -> resources.Resource:
-    """``resource_id`` is None for the administration. Raises UnknownResource, also if the resource has not been
-    activated (given 2.2).
-    """
+    """``resource_id`` is None for the administration. Raises UnknownResource, also before activation (given 2.2)."""
     resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
     if resource.activated is None:
         raise UnknownResource("This resource has not been activated yet: its administrator does that once.")
@@ -52,9 +49,7 @@ def finish(
     old_ticket: str,
     now: Instant,
 ) -> tuple[str, bool]:
-    """Returns a new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket
-    stays.
-    """
+    """A new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket stays."""
     user = attempts.finish(cx, options, attempt, password_ok, now)
     tickets.end(cx, old_ticket)
     ticket = tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
@@ -62,8 +57,8 @@ def finish(
 
 
 def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
-    """Raises NotSignedIn when the ticket has ended, or when the user may no longer act. Also raises it when the user is
-    not in the resource's access role, unless the resource is the administration's.
+    """Raises NotSignedIn when the ticket has ended, the user may no longer act, or is not in the resource's access
+    role, unless it is the administration's.
     """
     live_ticket = tickets.read(cx, ticket, now)
     user = entries.by_id(cx, live_ticket.user_id)

@@ -1,10 +1,9 @@
-"""Whose password is checked next, and whose check leaves when the line is full?
+"""Whose password is checked next, and whose check leaves when the line is full (decision 0025)?
 
-Addresses take turns, and the accounts of an address take turns. An address or account that sent wrong passwords a
-moment ago is suspect. All suspect addresses together get one turn in four while others wait, and so do all suspect
-accounts of an address. An address with more waiting checks is heavier, and a suspect address is heavier than any that
-is not suspect. When the line is full, a check of the heaviest address makes room for a check of a lighter address. An
-account is a name, whether the user exists or not. So the line does not show which users exist.
+Addresses take turns, and so do the accounts of an address. Suspect addresses together, and suspect accounts of an
+address, get one turn in four while others wait: they sent wrong passwords a moment ago. An address with more waiting
+checks is heavier, and a suspect one heavier than any other; in a full line, the heaviest makes room for a lighter one.
+An account is a name, so the line does not show which users exist.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -28,10 +27,10 @@ _TURNS = 4
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """The sender of a password check: its address and its account.
+    """``known_browser``: the account signed in with this browser before.
 
-    ``known_browser`` is true if the account signed in with this browser before. All such browsers of an account take
-    turns as if they had one address of their own. So a flood of checks from their real addresses does not delay them.
+    An account's known browsers take turns as one address of their own: a flood from their real addresses does not delay
+    them.
     """
 
     address: str
@@ -40,7 +39,7 @@ class Asker(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> "_Source":
-        """The known browsers of an account share a key of their own."""
+        """An account's known browsers share a key."""
         return (self.account if self.known_browser else self.address), self.known_browser
 
 
@@ -50,7 +49,7 @@ class _Waiting(NamedTuple, Generic[W]):
 
 
 class Line(Generic[W]):
-    """A line in which at most ``limit`` checks wait. It reads no clock: its time is the latest ``now`` of any call."""
+    """It reads no clock: its time is the latest ``now`` of any call."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -64,7 +63,7 @@ class Line(Generic[W]):
         return self._waiting.total()
 
     def join(self, asker: Asker, check: W, now: Instant) -> W | None:
-        """Let a check wait. If the line is full, return the check that must leave, which may be this one."""
+        """If the line is full, return the check that must leave, which may be this one."""
         self._now = max(self._now, now)
         leaving_check = self._room_for(asker, check) if len(self) >= self._limit else None
         if leaving_check is check:
@@ -76,7 +75,6 @@ class Line(Generic[W]):
         return leaving_check
 
     def next(self) -> tuple[Asker, W] | None:
-        """Remove the check whose turn it is, and return it with its asker. Returns None if no check waits."""
         if not self._waiting:
             return None
         source, accounts = self._sources.take()
@@ -90,7 +88,7 @@ class Line(Generic[W]):
         return asker, check
 
     def note(self, asker: Asker, is_right: bool, now: Instant) -> None:
-        """Remember a wrong password for at most a minute, and forget an account's wrong passwords after a right one.
+        """A wrong password is remembered for at most a minute; a right one clears its account.
 
         Only the latest few thousand addresses and accounts are remembered.
         """
@@ -105,10 +103,10 @@ class Line(Generic[W]):
             self._wrong.popitem(last=False)
 
     def _room_for(self, asker: Asker, check: W) -> W:
-        """Remove the newest check of the heaviest account of the heaviest address, and return it.
+        """Remove the newest check of the heaviest account of the heaviest address.
 
-        Returns ``check``, and removes nothing, if the heaviest address is another one that is not heavier than the
-        asker's. Does the same if it is the asker's address, and no other account there is heavier than the asker's.
+        It is ``check`` if that address is another one but no heavier, or is the asker's and no other account there is
+        heavier.
         """
         source = max(self._sources, key=self._weight_of_source)
         own_weight = self._is_suspect_source(asker.source), self._waiting[asker.source] + 1
@@ -157,7 +155,7 @@ K = TypeVar("K")
 
 
 class _Turns(Generic[K, G]):
-    """Groups that take turns. While other groups wait, too, the suspect groups together get only one turn in four."""
+    """The suspect groups together get one turn in four while others wait."""
 
     def __init__(self, is_suspect: Callable[[K], bool]) -> None:
         self._is_suspect = is_suspect
@@ -175,7 +173,6 @@ class _Turns(Generic[K, G]):
         return self._sides[0].get(key) or self._sides[1].get(key)
 
     def add(self, key: K, group: G) -> G:
-        """Suspect groups wait apart."""
         self._sides[self._is_suspect(key)][key] = group
         return group
 

@@ -1,8 +1,7 @@
-"""Check passwords with argon2id (RFC 9106), behind one gate for all worker processes.
+"""Check passwords with argon2id (RFC 9106), behind one gate for all worker processes (decision 0025).
 
-The gate limits how many checks run at one time on the machine, because a check takes much memory and a core. It also
-limits how many checks wait in this process. So a flood of sign-ins is refused, and does not delay requests that need no
-check. Waiting checks take turns, as ``line`` decides.
+It limits how many checks run on the machine, because each takes much memory and a core, and how many wait in this
+process, in turns (``line``).
 """
 
 import base64
@@ -44,12 +43,12 @@ class _Check(NamedTuple):
 
 
 class PasswordGate:
-    """Checks passwords: ``slots`` at one time over all processes that share ``folder``.
+    """Checks passwords: ``slots`` at one time over all processes that share ``folder``, and at most ``queue`` wait
+    here.
 
-    ``slots`` 0 means one fewer than the machine has cores, but at least one. At most ``queue`` checks wait in this
-    process. Each slot is a file in the folder. The file is locked during a check, so a killed process frees its slots
-    at once. Each process makes its own gate, because its threads do not survive a fork. ``spread`` returns random
-    numbers from 0 to 1, so that refused callers do not all come back at one time.
+    ``slots`` 0 means one fewer than the machine has cores, but at least one. A slot is a file, locked during a check: a
+    killed process frees its slots at once. Each process makes its own gate, as threads do not survive a fork.
+    ``spread`` gives random numbers from 0 to 1, so that refused callers do not all come back at one time.
     """
 
     def __init__(
@@ -79,9 +78,8 @@ class PasswordGate:
             thread.start()
 
     def check(self, password_hash: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
-        """With None as the hash the check takes as long as with a hash, and the password is not right. Raises
-        Overloaded if the line is full and no other check leaves for this one, or if the gate is closed. The future
-        raises Overloaded if the waiting check has to make room for another one.
+        """Without a hash, the check takes as long, and the password is not right. Raises Overloaded if the line is full
+        and no other check leaves, or the gate is closed; the future, if its check has to make room.
         """
         check = _Check(password_hash, password, now, Future())
         with self._changed:
@@ -97,9 +95,8 @@ class PasswordGate:
         return check.answer
 
     def hash_new(self, password: str) -> str:
-        """This waits for the slot, so call it in a thread, never in the event loop. Raises Overloaded if two other
-        threads of this process make hashes or wait to do so, or if the gate is closed; BadAttribute as ``check_new``
-        does.
+        """It waits for the slot: call it in a thread, never in the event loop. Raises Overloaded if two other threads
+        of this process are at it, or the gate is closed; BadAttribute as ``check_new``.
         """
         if self._closed or not self._hashing.acquire(blocking=False):
             raise Overloaded("Too many new passwords are being set.", 1)
@@ -110,7 +107,7 @@ class PasswordGate:
             self._hashing.release()
 
     def close(self) -> None:
-        """Finish the checks and the new hashes that wait, then stop. A second call does nothing."""
+        """Finish what waits, then stop. A second call does nothing."""
         with self._changed:
             if self._closed:
                 return
@@ -170,9 +167,9 @@ def check_new(password: str) -> str:
 
 
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
-    """Return the hash of a new password, without waiting for a slot of the gate.
+    """Without a slot of the gate: for the command line only. A server calls ``PasswordGate.hash_new``.
 
-    So only the command line may call this function. A server calls ``PasswordGate.hash_new``. Raises BadAttribute.
+    Raises BadAttribute.
     """
     return _hasher(memory_kib, passes).hash(_normalise(check_new(password)))
 
@@ -183,11 +180,10 @@ def hash_new(password: str, options: DirectoryOptions) -> str:
 
 
 class _Slots:
-    """The slots of the gate: files, one of which a thread locks while it hashes.
+    """The gate's slots: files, one of which a thread locks while it hashes.
 
-    A thread that waits for a slot holds the lock of another file, the turnstile, until it has the slot. Only one thread
-    of all processes can hold the turnstile at a time. So a thread that frees a slot and needs one again does not
-    overtake the thread that holds the turnstile.
+    Whoever waits for one holds the turnstile, another file, so that a thread that frees a slot and needs one again does
+    not overtake.
     """
 
     def __init__(self, folder: Path, count: int) -> None:

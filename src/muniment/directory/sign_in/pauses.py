@@ -1,9 +1,7 @@
 """May this account sign in from this place now? Wrong passwords pause its sign-in there (decision 0025).
 
 A *place* is a source from which an account signed in before: a browser, known by a cookie, or an address together with
-an OAuth client or with the sign-in form. Wrong passwords count for the place from which they come. All other sources
-together are *elsewhere*, and count as one. So a stranger can pause sign-ins from elsewhere, while the user still signs
-in from their own places.
+an OAuth client or the sign-in form. All others are *elsewhere*, and count as one.
 """
 
 import hashlib
@@ -21,10 +19,10 @@ from muniment.directory.options import DirectoryOptions
 from muniment.ground.clock import SECOND, Instant
 
 MOST_PLACES = 16
-"""The most places of one account that are remembered. A further one replaces the least recently used one."""
+"""A further place of an account replaces the least recently used."""
 
 PLACE_SECONDS = 180 * 86_400
-"""How long a place is remembered after the last sign-in from it, and how long a browser keeps its cookie."""
+"""So long a place is remembered after its last sign-in, and a browser keeps its cookie."""
 
 _ELSEWHERE = ""
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{32}")
@@ -35,7 +33,7 @@ Places: TypeAlias = dict[str, Instant]
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The origin of a sign-in: the caller's address, the OAuth client (empty for the form), the browser's cookie."""
+    """``client`` is empty for the form."""
 
     address: str
     client: str = ""
@@ -43,9 +41,9 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """How many wrong passwords came in a row from one place, or from elsewhere, and when the pause there ends.
+    """Wrong passwords in a row from one place, or from elsewhere.
 
-    After a pause the count begins anew. ``until`` is 0 if there is no pause now.
+    After a pause the count begins anew. ``until`` is 0 without one.
     """
 
     elsewhere: bool
@@ -54,10 +52,10 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class SignInState(msgspec.Struct, frozen=True):
-    """The state of an account for one sign-in: its wrong passwords by place, its places, and the place of the sign-in.
+    """An account's wrong passwords by place, its places, and the place of the sign-in.
 
-    ``candidates`` name what the sign-in comes from: the browser if it sent a cookie, then the address. ``place`` is the
-    first candidate that is a remembered place of the account, or else *elsewhere*.
+    ``candidates`` are the browser if it sent a cookie, then the address. ``place`` is the first that is remembered, or
+    else *elsewhere*.
     """
 
     tries: Tries
@@ -74,7 +72,7 @@ class SignInState(msgspec.Struct, frozen=True):
 
 
 def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, now: Instant) -> SignInState:
-    """For an unknown user (None) it takes as long as for a known one."""
+    """An unknown user (None) takes as long as a known one."""
     key = system.key(cx, "places")
     user_id, password_hash = (credentials.user.id, credentials.password_hash or "") if credentials else (_NOBODY, "")
     # A new password makes old cookies worthless. Known addresses remain known.
@@ -93,9 +91,8 @@ def count_wrong_password(
     options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant, *, was_checked: bool
 ) -> tuple[str, bool]:
     """Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no
-    sign-in succeeds. A password that was not checked, because its sign-in began during a pause, is not counted even
-    after the pause. So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a
-    true answer.
+    sign-in succeeds. A password that was not checked, as its sign-in began during a pause, is not counted even
+    afterwards: of many guesses from one place at one time, at most ``lockout_failures`` get a true answer.
     """
     tries, begins_pause = dict(state.tries), False
     if was_checked and not state.paused(options, now):
@@ -132,14 +129,14 @@ def known_places(credentials: Credentials, now: Instant) -> int:
 
 
 def browser_cookie(cookie: str) -> str:
-    """Return ``cookie`` if it has the form of a browser's cookie, otherwise a new random value for one."""
+    """Make a new random value unless ``cookie`` has the form of one."""
     return cookie if _COOKIE.fullmatch(cookie) else secrets.token_urlsafe(24)
 
 
 def neighbourhood(address: str) -> str:
-    """Return the part of an address that tells callers apart: all of IPv4, the /64 network of IPv6 (decision 0025).
+    """What tells callers apart: all of an IPv4 address, the /64 network of IPv6 (decision 0025).
 
-    A text that is no address is returned as it is.
+    A text that is no address stays as it is.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])

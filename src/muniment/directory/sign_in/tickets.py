@@ -1,7 +1,6 @@
 """Who is signed in with this browser? Its cookie holds a ticket, a random value of which only the digest is stored.
 
-A ticket is valid for one user until it is ended or expires. It does not say whether the user may still act: whoever
-reads it checks that each time.
+It is valid until it is ended or expires. Whoever reads it checks each time whether the user may still act.
 """
 
 import hashlib
@@ -29,14 +28,14 @@ tickets = sa.Table(
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A ticket that has not expired: its user, and the resource for which they signed in."""
+    """A ticket that has not expired."""
 
     user_id: int
     resource_id: str
 
 
 def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
-    """Make a ticket that expires after ``seconds``, and return its value, which is not stored."""
+    """Return a new ticket's value, which is not stored."""
     value = secrets.token_urlsafe(32)
     cx.execute(
         tickets.insert().values(
@@ -79,14 +78,14 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End every ticket that has not expired and has a digest in the range ``digests``, the two ends included."""
+    """``digests`` are the range of the digest, both ends included."""
     return _end(cx, tickets.c.digest.between(*digests), now)
 
 
 def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
-    """Return at most ``limit`` tickets of a user that have not expired, the newest first.
+    """At most ``limit``, the newest first.
 
-    A row has the digest, the id of the resource, and when the ticket was made and expires.
+    A row: the digest, the id of the resource, when it was made and expires.
     """
     columns = tickets.c["digest", "resource_id", "created", "expires"]
     query = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)

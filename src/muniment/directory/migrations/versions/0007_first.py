@@ -13,23 +13,23 @@ _BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _required = partial(sa.Column, nullable=False)
 
 _NOT_SHOWN = {"attempted", "tries", "places"}
-"""Columns of entries that every sign-in writes. They do not affect tokens."""
+"""Columns that every sign-in writes. They do not affect tokens."""
 
 _WATCHED = ("entries", "memberships", "user_attributes", "resources", "access_roles", "access_role_members")
-"""The tables on which access depends."""
 
 _DECIDES = {
     "grants": "id, user_id, client_id, resource_id, refresh_expires, revoked",
     "access_tokens": "digest, id, grant_id, expires",
 }
-"""The columns on which an answer about an access token depends."""
+"""An answer about an access token depends on these columns."""
 
 _WAS_GOOD = {
     "grants": "OLD.revoked IS NULL AND OLD.refresh_expires > {now}",
     "access_tokens": "OLD.expires > {now}",
 }
-"""The conditions under which the deletion of a row may end a token. For a row of ``access_tokens``, ``_GRANT_IS_GOOD``
-must be true, too. The purge deletes only what ended an hour ago or earlier, so it ends no token."""
+"""When the deletion of a row may end a token; for ``access_tokens``, ``_GRANT_IS_GOOD`` must hold, too. The purge ends
+none: it deletes only what ended an hour ago or earlier.
+"""
 
 _GRANT_IS_GOOD = "EXISTS (SELECT 1 FROM grants WHERE grants.id = OLD.grant_id AND grants.revoked IS NULL)"
 

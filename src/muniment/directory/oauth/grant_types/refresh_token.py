@@ -32,12 +32,11 @@ def _decide_each(
     now: Instant,
     alone: bool,
 ) -> list[TokenResponse | Refusal | None]:
-    """Decide refreshes, and return the outcome of each: a response with another access token, a refusal, or None.
+    """Each outcome is a response with another access token, a refusal, or None.
 
-    The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope that does not name the grant's resource, and
-    Overloaded while the grant has as many live access tokens as a grant may have. The outcome is None if an earlier one
-    of these requests refreshes the same grant, if another decision has locked the grant, or if the grant does not
-    exist. Such a request must be decided again with ``alone``, which never gives None.
+    The refusals are InvalidClient, InvalidGrant, InvalidScope for another resource's scope, and Overloaded while the
+    grant has all its live access tokens. None means that an earlier one of these requests refreshes the same grant,
+    that another decision has locked it, or that it does not exist: decide again with ``alone``, which never gives None.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
@@ -76,7 +75,7 @@ def _client(cx: Connection, memory: PublicClientCache, joint_request: JointReque
 
 
 def _client_refusal(cx: Connection, memory: PublicClientCache, joint_request: JointRequest) -> InvalidClient | None:
-    """A refusal of the client takes precedence over a refusal of the token."""
+    """A refusal of the client goes before one of the token."""
     try:
         _client(cx, memory, joint_request, version_stamps.read_generation(cx))
     except InvalidClient as refusal:
