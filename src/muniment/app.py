@@ -67,9 +67,8 @@ _DAY_SECONDS = 86_400
 def build(
     settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
 ) -> FastFront:
-    """Without an ``access_log``, each request's line is written at once. The application's lifespan opens this
-    process's databases and password gate. At the end, it closes them and the index readers. The lifespan raises
-    SchemaMismatch when a database is not at this release's schema.
+    """Without an ``access_log``, each request's line is written at once. The lifespan opens this process's databases
+    and password gate, and at the end closes them and the index readers; it raises SchemaMismatch.
     """
     installation = Installation(data, settings)
     halves = Halves(installation, clock, backends.reader, tika=backends.tika(installation))

@@ -1,6 +1,6 @@
 """Every command by its name, the options that come before it, and how an error becomes a message and an exit code.
 
-Usually only the module of the command that is run is loaded. To load all takes longer than to run most commands.
+Usually only the module of the command that runs is loaded: to load all takes longer than most commands.
 """
 
 import gc
@@ -142,7 +142,7 @@ def _usage_error(error: TyperException) -> str:
 
 
 def _command(arguments: list[str]) -> str:
-    """Return the command or the group that the arguments name; empty if they name none."""
+    """Name the command or the group of the arguments; empty for none."""
     _, following = _global_options_first(arguments)
     return next((argument for argument in following if not argument.startswith("-")), "")
 

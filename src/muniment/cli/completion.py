@@ -1,6 +1,6 @@
-"""Write what a shell needs to complete commands and options: a script that is made from the commands themselves.
+"""Write a script with which a shell completes commands and options.
 
-The script holds every word, so the shell starts no program to complete a word.
+It holds every word, so the shell starts no program to complete one.
 """
 
 import re

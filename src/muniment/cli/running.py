@@ -1,8 +1,8 @@
 """How does a command run? It gets what it asks for, and returns what is printed when its transaction has ended.
 
-A command asks by the names of its parameters: ``data`` is the data folder, ``cx`` a transaction of a half's database,
-``repository`` the repository that ``--repository`` names, ``repository_name`` its name, and ``principals`` the data
-folder's administrator, with whose rights the command acts.
+It asks by parameters: ``data`` is the data folder, ``cx`` a transaction of a half's database, ``repository`` the one
+that ``--repository`` names, ``repository_name`` its name, and ``principals`` the data folder's administrator, with
+whose rights it acts.
 """
 
 import inspect
@@ -36,15 +36,15 @@ class Group(typer.Typer):
         self._half = half
 
     def acts(self, name: str, *, recorded: bool = True, hidden: bool = False) -> Callable[[F], F]:
-        """Register a command that opens its transactions itself. It may return an exit code."""
+        """For a command that opens its transactions itself. It may return an exit code."""
         return lambda command: self._register(name, command, "none", recorded=recorded, hidden=hidden)
 
     def writes(self, name: str) -> Callable[[F], F]:
-        """Register a command that works in one write transaction. It may return a line to print."""
+        """For a command in one write transaction. It may return a line to print."""
         return lambda command: self._register(name, command, "write")
 
     def reads(self, name: str, *heads: str) -> Callable[[F], F]:
-        """Register a command that works in one snapshot. It returns the rows of a table with these headings."""
+        """For a command in one snapshot. It returns the rows of a table with these headings."""
         return lambda command: self._register(name, command, "read", heads, recorded=False)
 
     def _register(

@@ -1,7 +1,7 @@
 """How do commands print, and how do they read secrets?
 
-They print tables on a terminal, plain lines elsewhere, and JSON on request. A secret is read from a terminal, from
-standard input or from the environment, but never from an argument.
+They print tables on a terminal, plain lines elsewhere, and JSON on request. A secret comes from a terminal, standard
+input or the environment, never from an argument.
 """
 
 import getpass
@@ -25,7 +25,7 @@ from muniment.installation.exit_codes import Exit, Failure
 console = Console(highlight=False, soft_wrap=True)
 
 errors = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
-"""Standard error: progress and error messages. Texts are printed as they are, whatever brackets or colons they hold."""
+"""Standard error. Texts are printed as they are, whatever brackets or colons they hold."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: the same values, under the same names.")]
 WithHeader = Annotated[
@@ -45,7 +45,7 @@ def line(text: str = "") -> None:
 
 
 def number_of(count: int, noun: str) -> str:
-    """Return a number with its noun: "1 object", "2 objects"."""
+    """ "1 object", "2 objects"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -57,10 +57,10 @@ def harmless(text: str) -> str:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False, header: bool | None = None
 ) -> None:
-    """Print a table on a terminal; elsewhere print one line for each row, with tabs between the cells.
+    """Print a table on a terminal, elsewhere a line for each row with tabs between the cells, or a list of JSON
+    objects.
 
-    With ``as_json``, print a list with an object for each row. The names in an object are the headings in lower case,
-    with _ for each blank. ``header`` says whether to print the headings. None means on a terminal only.
+    JSON's names are the headings in lower case, with _ for each blank. By default, ``header`` is for terminals only.
     """
     if as_json:
         names = [head.lower().replace(" ", "_") for head in heads]
@@ -79,7 +79,7 @@ def table(
 
 
 def record(values: Mapping[str, object], *, as_json: bool = False, header: bool | None = None) -> None:
-    """Print the attributes of one thing, with a row for each value. As JSON, print one object; a list stays a list."""
+    """Print the attributes of one thing, with a row for each value. As JSON, one object; a list stays a list."""
     if as_json:
         print_json(values)
         return
@@ -93,7 +93,7 @@ def record(values: Mapping[str, object], *, as_json: bool = False, header: bool 
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON in ASCII, with escapes for the characters that control a terminal."""
+    """In ASCII, with escapes for the characters that control a terminal."""
     line(json.dumps(value, indent=2, default=str))
 
 
@@ -122,7 +122,7 @@ def new_password(*, from_stdin: bool, random: bool) -> str:
 
 
 class Counting:
-    """Shows a growing count while a block runs: as a bar on a terminal, elsewhere as a line now and then."""
+    """Shows a growing count while a block runs: a bar on a terminal, elsewhere a line now and then."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self._what = harmless(what)

@@ -127,7 +127,7 @@ def _check_loopback(data: DataFolder) -> None:
 
 
 def _passwords(data: DataFolder) -> dict[str, str]:
-    """Make the demo's passwords from a random seed in the data folder. Each run makes the same ones.
+    """From a random seed in the data folder: each run makes the same ones.
 
     Raises Failure if the data folder was not made for the demo.
     """
@@ -276,10 +276,10 @@ def _import(
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose a word of 5 to 14 letters that many of the first 400 documents contain.
+    """Choose a word of 5 to 14 letters, in at least 90 percent as many of the first 400 documents as the most frequent
+    one.
 
-    A word is a candidate if it is in at least 90 percent as many documents as the most frequent word. Raises Failure if
-    the documents contain no such word.
+    Raises Failure without such a word.
     """
     documents: Counter[str] = Counter()
     with database.read() as cx:

@@ -101,7 +101,7 @@ def scope(facts: Facts) -> str:
 
 
 def document(facts: Facts) -> str:
-    """Write a search document (given 2.8) that finds the tour's own document first, then many others of the demo."""
+    """A search document (given 2.8) that finds the tour's own document first, then many others of the demo."""
     names = facts["names"]
     size = names["repository"]["system_property_prefix"] + "full_content_size"
     return (

@@ -42,7 +42,7 @@ Force = Annotated[
 
 
 def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
-    """Find the entry that an operator names: by a location, by ``name@partition``, or by a partition's name.
+    """Find an entry by a location, by ``name@partition``, or by a partition's name.
 
     Raises UnknownEntry, UnknownPartition, and BadName for a location that cannot be read.
     """
@@ -120,7 +120,7 @@ def remove_person(
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
-    """Return a function that opens a snapshot of the repository's database, or None if no repository runs here."""
+    """None if no repository runs here."""
     return partial(data.read, "repository") if "repository" in data.settings.halves else None
 
 

@@ -151,7 +151,7 @@ def _copy(
 
 
 class _Counts:
-    """How many contents of a pass had each outcome, and the ids of the objects whose content is damaged."""
+    """A pass's contents by outcome, and the ids of the objects whose content is damaged."""
 
     def __init__(self, database: Database) -> None:
         self.there = self.copied = 0
@@ -160,7 +160,7 @@ class _Counts:
 
     @property
     def damaged_contents(self) -> str:
-        """What is damaged, as the subject and the verb of a sentence."""
+        """The subject and the verb of a sentence."""
         number = len(self.damaged)
         return "content of 1 object is" if number == 1 else f"contents of {number} objects are"
 
@@ -236,7 +236,7 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
 
 
 def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """A content that is missing or altered is passed over if its object does not have it any more."""
+    """A damaged content is passed over if its object does not have it any more."""
     for object_id, content in content_references.of_wastebasket(database, repository_id):
         good = is_whole(content)
         if not good:

@@ -29,7 +29,7 @@ _WITHIN = "  "
 def explain(
     data: DataFolder, query: Query, repository_name: str, object_id: str, user_id: str, *, as_json: bool
 ) -> int:
-    """Return the exit code: 1 if the object is no hit."""
+    """The exit code is 1 if the object is no hit."""
     with asking(data, repository_name) as inquiry:
         answer = explanation.explain(
             inquiry,

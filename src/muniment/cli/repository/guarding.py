@@ -29,7 +29,7 @@ def check_guard(resource: str, resource_id: str) -> None:
 
 
 def known_language(data: DataFolder, text: str) -> str:
-    """An empty text stays empty. Raises Failure if it is unknown."""
+    """An empty text stays empty. Raises Failure for an unknown one."""
     languages = {language.casefold(): language for language in backends.engine(data.installation).languages()}
     if text and text.casefold() not in languages:
         raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
@@ -38,9 +38,9 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, resource_id: str) -> Iterator[tuple[Connection | None, Connection]]:
-    """The directory's transaction is opened first. Yields the directory's connection and then the repository's.
+    """Open the directory's transaction, then the repository's.
 
-    None stands for the directory's connection if ``resource_id`` is one of a directory that runs apart.
+    The directory's is None if ``resource_id`` is one of a directory that runs apart.
     """
     with (
         data.begin("directory") if data.together or not resource_id else nullcontext() as directory,

@@ -141,9 +141,9 @@ def import_command(
 
 
 def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Principals:
-    """Return who owns the new objects: ``owner``, else the owner of the earlier cabinet, else the administrator.
+    """Whose are the new objects? ``owner``, else the owner of the earlier cabinet, else the administrator: also if
+    another user now has that owner's name.
 
-    Without ``owner``, the administrator also owns them if another user now has the name of the earlier cabinet's owner.
     Raises Failure if ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
@@ -161,10 +161,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 
 
 def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
-    """WrongValue, UnknownAcl and bugs are raised. After any other failure, the pass is tried again.
-
-    Raises Failure if the folder is gone.
-    """
+    """Try again after a failure, but raise WrongValue, UnknownAcl and bugs, and Failure if the folder is gone."""
     due = threading.Event()
     last_facts: tuple[object, ...] = ()
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -203,7 +200,7 @@ def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
 def until_searchable(
     data: DataFolder, database: Database, repository: repositories.Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Returns False if for a minute neither the extraction nor the index makes progress."""
+    """False if for a minute neither the extraction nor the index makes progress."""
     with closing(backends.reader(data.installation, repository)) as reader:
         last_state: object = None
         moved_at = time.monotonic()

@@ -1,7 +1,7 @@
 """Commands about single objects: show, list, fetch, put, move and remove them.
 
-They act on the data folder as its administrator, as ``search`` does without ``--user``, because whoever can open the
-data folder can read and change everything in it anyway.
+They act as the data folder's administrator, as ``search`` without ``--user``: whoever can open the folder can read and
+change everything in it anyway.
 """
 
 import os

@@ -8,7 +8,7 @@ from muniment.repository.store.permissions.principals import Principals
 
 
 def find_owner(data: DataFolder, owner: str) -> Principals:
-    """Return the user whom ``--owner`` names, or the administrator if it is empty, with every permission.
+    """The user of ``--owner``, or the administrator, with every permission.
 
     Warns of a user whom the directory in this folder does not know.
     """

@@ -25,7 +25,7 @@ def open_holdings(data: DataFolder) -> AbstractContextManager[Holdings | None]:
 
 
 class Progress:
-    """Shows the progress of a gift: a count for each repository, and a warning if its index makes no progress."""
+    """Shows a gift's count for each repository, and a warning if its index makes no progress."""
 
     def __init__(self, data: DataFolder, bars: terminal.Bars) -> None:
         self._limit = data.settings.repository.max_pending_changes
@@ -43,7 +43,7 @@ class Progress:
 
 
 def print_departure(data: DataFolder, name: str, departure: Departure, given_to: str, removal: str) -> None:
-    """The text ``removal`` says what depended on the entry."""
+    """``removal`` says what depended on the entry."""
     if given_to:
         terminal.line(f"Given to {given_to}: {spell(departure.gifts)}.")
     terminal.line(removal)

@@ -37,7 +37,6 @@ _FURTHER_TABLES = (
     "search.meaning.embeddings",
     "search.answering.kept.kept_searches",
 )
-"""Modules that declare further tables of the repository."""
 
 Language = Annotated[
     str, typer.Option(help="Language of its texts, such as German; the installation's (repository.language) if empty.")

@@ -28,7 +28,7 @@ _WORDS: Mapping[State, str] = {
 
 
 class NotRead(NamedTuple):
-    """A file that was not read, or not wholly: the id of its object, a path that leads there, and the status."""
+    """The object's id, a path that leads there, and the status."""
 
     id: str
     path: str
