@@ -1,8 +1,7 @@
-"""Which process may do the work that only one process may do? The one that has a lease in the database, on any machine.
+"""Which process may do the work that only one process may do? The holder of a lease in the database, on any machine.
 
-A lease ends when its holder gives it back, or when its time is over. So the lease of a killed process runs out. A
-process can always take a lease that is held under its own name. Therefore only one process may have a name at one time:
-a file lock on its machine makes sure of that, or the name is random.
+A lease ends when given back, or after its time, as after a kill. A process can take a lease held under its own name,
+which a file lock on its machine, or chance, makes its own alone.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from muniment.ground.clock import SECOND, Instant
 from muniment.repository.refusals import InUse
 
 SECONDS = 30
-"""How long a lease usually lasts, in seconds. If a machine is killed, its work rests until this time is over."""
+"""After a machine is killed, its work rests so many seconds."""
 
 _RENEW_AFTER: Instant = 10 * SECOND
 
@@ -35,16 +34,16 @@ leases = sa.Table(
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to do one piece of work: its purpose, and the subject of the work."""
+    """The right to do work with a purpose and a subject."""
 
     purpose: str
     subject: str
 
 
 class HeldLease:
-    """The lease of one process. The process asks before each step of its work whether it still holds the lease.
+    """The process asks it before each step of the work.
 
-    With ``lost``, a sentence, the work ends when the lease is lost. Without it, the work waits for the lease.
+    When the lease is lost, the work ends with the sentence ``lost``; without one, it waits.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class HeldLease:
         self._waits = bool(lost)
 
     def holds(self) -> bool:
-        """Return whether the work may go on. This takes the lease if it is free, and renews it in time.
+        """Take the lease if it is free, renew it in time.
 
         Raises Busy or DBAPIError if the database fails; then the process must not write.
         """
@@ -83,12 +82,12 @@ class HeldLease:
         return is_held
 
     def keep(self) -> None:
-        """Renew the lease if that is due. Raises InUse, with the sentence ``lost``, if another process has it."""
+        """Raises InUse, with the sentence ``lost``, if another process has it."""
         if not self.holds():
             raise InUse(self._lost)
 
     def release(self) -> None:
-        """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""
+        """If the database cannot be reached, the lease runs out."""
         if self._renewed_at is None:
             return
         self._renewed_at = None
@@ -100,32 +99,31 @@ class HeldLease:
 
 
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Return False if another holder has it, else True."""
+    """Return False if another holder has it."""
     row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
     return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
 
 
 def holder(cx: Connection, lease: Lease) -> str:
-    """Return the name of a lease's last holder, even if its time is over; empty if it was given back or never taken."""
+    """Return the last holder, even if its time is over; empty if it was given back or never taken."""
     return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
 
 
 def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Extend the holder's lease to so many seconds from now. Return False if the holder no longer has it, else True.
-
-    A lease whose time is over can be extended, as long as nobody else has taken it.
+    """Return False if the holder no longer has it. A lease whose time is over can be extended until somebody else takes
+    it.
     """
     update = leases.update().where(_is(lease), leases.c.holder == holder)
     return cx.execute(update.values(until=now + seconds * SECOND)).rowcount == 1
 
 
 def release(cx: Connection, lease: Lease, holder: str) -> None:
-    """Give a lease back. If another holder has taken it, nothing happens."""
+    """If another holder has taken it, nothing happens."""
     cx.execute(leases.delete().where(_is(lease), leases.c.holder == holder))
 
 
 def forget(cx: Connection) -> None:
-    """Delete every lease, as after a restore. The holders of a backup's leases work for another installation."""
+    """Delete every lease after a restore: the holders in a backup work for another installation."""
     cx.execute(leases.delete())
 
 

@@ -7,10 +7,7 @@ from sqlalchemy.engine import Connection
 
 
 def take(cx: Connection, name: str) -> None:
-    """Take the lock of this name until the end of the transaction. If another transaction holds the lock, wait for it.
-
-    On SQLite nothing happens, because there is one writer at a time.
-    """
+    """Hold the lock until the transaction ends; wait if another holds it. SQLite, with its one writer, needs none."""
     if cx.dialect.name == "postgresql":
         key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))

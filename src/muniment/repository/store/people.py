@@ -13,7 +13,7 @@ from muniment.repository.store.filters.tree import Selection
 Kind = Literal["user", "group"]
 
 Who: TypeAlias = Callable[[], str]
-"""Returns the id of the user who asks for a change, as of the moment of the call. Any thread may call it.
+"""Returns the id of the user who asks for a change, at the moment of the call, in any thread.
 
 Raises NotSignedIn, DirectoryUnavailable, UnknownRepository.
 """
@@ -37,7 +37,7 @@ class Person(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PersonChange:
-    """The new facts of a user or a group. A field that is None stays as it is. In a new user or group it stays empty.
+    """A field that is None stays as it is, in a new user or group empty.
 
     ``state`` is as in ``Person``. Only users have a state and a password.
     """
@@ -56,14 +56,14 @@ class ListedPerson(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """A group, and a user or group that is its direct member."""
+    """A group, with a direct member."""
 
     group: Person
     member: Person
 
 
 class People(Protocol):
-    """The users and groups whom the resource of a repository lets in. Any thread may ask.
+    """The users and groups whom the resource of a repository lets in; any thread may ask.
 
     With ``group_id``, ``page``, ``count`` and ``find`` know only the direct members of this group, and raise
     UnknownPerson if there is no such group. Each method may raise DirectoryUnavailable.
@@ -72,52 +72,56 @@ class People(Protocol):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that meet the selection's filter.
+        """List users or groups, those of one partition together, by name, unless sorted.
 
-        Unless the selection sorts them, those of one partition stand together, ordered by name. Raises UnknownProperty,
-        WrongValue, BadSort.
+        Raises UnknownProperty, WrongValue, BadSort.
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
+        """Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return what a repository would learn of this user from a ticket, as JSON. Raises UnknownPerson.
+        """Return JSON with the member ``user`` of a tokeninfo document, also of a disabled or locked user.
 
-        The JSON has only the member ``user`` of a tokeninfo document. The user may be disabled or locked.
+        Raises UnknownPerson.
         """
 
 
 class PeopleChanges(Protocol):
     """Changes any users and groups of the directory, for a caller who administers it.
 
-    Each method opens transactions of its own and may wait: call it in a thread. In the transaction of the change it
-    asks ``who`` the caller is. A method raises what ``who`` raises, Busy, Overloaded, and NoAdministratorLeft if nobody
-    could administer the directory afterwards. If the caller does not administer the directory, it raises NotPermitted
-    before it raises anything else about users and groups.
+    Each opens transactions of its own and may wait: call it in a thread. In that of the change it asks ``who`` the
+    caller is. Raises what ``who`` raises, Busy, Overloaded, and NoAdministratorLeft if nobody could administer the
+    directory afterwards; NotPermitted comes before all else about users and groups.
     """
 
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
-        """Make a user or group. Without a password nobody can sign in as the user. Raises WrongValue, NameTaken."""
+        """Without a password nobody can sign in as the user.
+
+        Raises WrongValue, NameTaken.
+        """
 
     def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
-        """Change a user or group, and end the sessions that may not go on.
+        """Sessions that may not go on end.
 
         Raises UnknownPerson, WrongValue, NameTaken, and InUse if a repository knows the id that is to change.
         """
 
     def remove(self, who: Who, kind: Kind, person_id: str) -> str:
-        """Remove a user or group from the directory and from all ACLs, and return the id.
+        """Remove it from the directory and all ACLs, and return its id. Its objects and ACLs stay, and no later user of
+        the name inherits them.
 
-        The objects and ACLs of the user keep their owner, and no later user of the name inherits them. Raises
-        UnknownPerson, InUse.
+        Raises UnknownPerson, InUse.
         """
 
     def add_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Put a user or group into a group. Change nothing if the group has this member. Raises UnknownPerson."""
+        """Change nothing for a member.
+
+        Raises UnknownPerson.
+        """
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Take a direct member out of a group. Raises UnknownPerson, also if the group has no such direct member."""
+        """Raises UnknownPerson, also if it is no direct member."""

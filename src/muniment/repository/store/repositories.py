@@ -14,7 +14,7 @@ from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepo
 from muniment.repository.store.filters import cursors, listed, pages, tree
 
 LONGEST = 120
-"""The longest name of a repository, in characters."""
+"""In characters."""
 
 repositories = sa.Table(
     "repositories",
@@ -37,10 +37,9 @@ _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository.
+    """``resource_id`` is its guard: the resource whose tokens open it.
 
-    ``language`` is the language of the word stems in its index, such as ``German``. An empty ``language`` means that of
-    the installation.
+    ``language``, such as ``German``, is of the word stems in its index; empty means that of the installation.
     """
 
     id: int
@@ -52,10 +51,8 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def check_name(name: str) -> None:
-    """Raise WrongValue unless a new repository may have this name.
-
-    A repository must be reached by its address and by the parameter ``repositories`` of a search. In an address ``.``
-    and ``..`` stand for no name (RFC 3986 5.2.4). In a command an empty name means every repository.
+    """An address and the parameter ``repositories`` of a search must reach a name: ``.`` and ``..`` stand for none
+    there (RFC 3986 5.2.4), an empty name in a command for every repository. Raises WrongValue.
     """
     printable = 0 < len(name) <= LONGEST and name == name.strip() and name.isprintable()
     if not printable or name in (".", ".."):
@@ -68,7 +65,6 @@ def check_name(name: str) -> None:
 
 
 def check_free(cx: Connection, name: str) -> None:
-    """Raise NameTaken if there is a repository of this name."""
     if cx.execute(_NAMED, {"name": name}).first():
         raise NameTaken(f"There is a repository {name!r} already.")
 
@@ -86,10 +82,7 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
 
 
 def set_language(cx: Connection, repository: Repository, language: str) -> None:
-    """Give a repository another language. The index agent then makes its index anew.
-
-    An empty ``language`` means that of the installation.
-    """
+    """The index agent then makes its index anew. Empty means that of the installation."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
 
 
@@ -102,9 +95,9 @@ def find(cx: Connection, name: str) -> Repository:
 
 
 def find_open(cx: Connection, name: str) -> Repository:
-    """Find a repository that has a guard, so that callers may enter it. Raises UnknownRepository.
+    """Find a repository with a guard: one that is being imported or removed does not exist for callers.
 
-    A repository without a guard is being imported or removed. For callers it does not exist.
+    Raises UnknownRepository.
     """
     repository = find(cx, name)
     if not repository.resource_id:
@@ -113,32 +106,31 @@ def find_open(cx: Connection, name: str) -> Repository:
 
 
 def unknown(name: str) -> UnknownRepository:
-    """Make the refusal for a repository that does not exist, or that must look as if it did not."""
+    """Refuse one that does not exist, or must look as if it did not."""
     return UnknownRepository(f"There is no repository {name[:100]!r}.")
 
 
 def lock(cx: Connection, repository: Repository) -> None:
-    """Let one transaction at a time decide about the whole repository, such as which folder lies in which.
-
-    Transactions that make or change objects without calling this do not wait for it.
+    """Take turns to decide about the whole repository, such as which folder lies in which. Who changes objects without
+    this does not wait for it.
     """
     row = sa.select(repositories.c.id).where(repositories.c.id == repository.id)
     cx.execute(row.with_for_update(key_share=True))
 
 
 def all_repositories(cx: Connection) -> list[Repository]:
-    """List all repositories, ordered by name."""
+    """List all by name."""
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
 
 def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
-    """List the repositories that have one of these names, ordered by name."""
+    """List them by name."""
     query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
     return [Repository(*row) for row in cx.execute(query)]
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
-    """List at most ``limit`` repositories, ordered by name: for each guard, the first repository that it guards."""
+    """List, by name, the first repository of each guard."""
     first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
     firsts = first.group_by(repositories.c.resource_id)
     query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
@@ -146,7 +138,7 @@ def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
 
 
 def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
-    """List at most ``limit`` of the repositories that these resources guard, ordered by name."""
+    """List them by name."""
     query = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
     return [Repository(*row) for row in cx.execute(query.order_by(repositories.c.name).limit(limit))]
 
@@ -161,16 +153,19 @@ class ListedRepository(NamedTuple):
 def repository_page(
     cx: Connection, stretch: cursors.Stretch, selection: tree.Selection = tree.EVERYTHING
 ) -> list[ListedRepository]:
-    """List a stretch of the repositories that have a guard and meet the selection's filter.
+    """List those that have a guard, by name unless sorted.
 
-    They are ordered by name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _OPEN, _property, _BY_NAME, stretch, selection)
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
 def count_repositories(cx: Connection, selection: tree.Selection = tree.EVERYTHING) -> int:
-    """Count the repositories that have a guard and meet the selection's filter. Raises UnknownProperty, WrongValue."""
+    """Count those that have a guard.
+
+    Raises UnknownProperty, WrongValue.
+    """
     return pages.count_members(cx, _OPEN, _property, selection)
 
 
@@ -182,7 +177,7 @@ def _property(name: str) -> listed.ListedProperty:
 
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
-    """List the repositories that a resource guards, ordered by name."""
+    """List them by name."""
     query = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
     return [Repository(*row) for row in cx.execute(query)]
 
@@ -193,10 +188,10 @@ def still_guards(cx: Connection, repository: Repository) -> bool:
 
 
 def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
-    """Let another resource guard a repository. With an empty ``resource_id``, nobody can enter."""
+    """Change the guard. With an empty ``resource_id``, nobody can enter."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
 
 
 def remove(cx: Connection, repository: Repository) -> None:
-    """Remove the row of a repository that is already empty."""
+    """Remove the row of an empty repository."""
     cx.execute(repositories.delete().where(repositories.c.id == repository.id))

@@ -1,12 +1,11 @@
 """The change log: which objects have changed, and how, in the order in which the changes became visible?
 
-On PostgreSQL, a sequence alone does not give that order: a transaction may take its number early and commit late, and
-a reader who has passed the number would miss the row. So each row also has the number of its transaction. A follower
-takes only rows whose transaction is older than every open transaction, ordered by transaction and then by sequence.
-SQLite has one writer at a time: there the sequence is the order, and the transaction is 0.
+On PostgreSQL, a transaction may take its number in a sequence early and commit late, and a reader who has passed the
+number would miss the row. So each row has its transaction's number too: a follower takes only rows whose transaction is
+older than every open one, by transaction, then sequence. SQLite has one writer, and the transaction is 0.
 
-The oldest lines are cut off, and the same transaction stores the position of the cut. A follower or a search behind
-that position notices the cut, and does not take the remaining lines for all lines. Source: docs/decisions/0022.
+The transaction that cuts off the oldest lines stores the position of the cut, so that a follower or a search behind it
+notices. Source: docs/decisions/0022.
 """
 
 import itertools
@@ -23,17 +22,20 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import IndexBehind
 
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again", "type", "version"]
-"""What has happened to an object. ``again``: the object has not changed, but the index differs from the database, so
-the object must be indexed again. ``type``: a property of its type became searchable, or ceased to be. ``version``: the
-object became, or ceased to be, the current version of its tree."""
+"""``again``: only the index differs from the database, so the object must be indexed again.
+
+``type``: a property of its type became searchable, or ceased to be. ``version``: the object became, or ceased to be,
+the current version of its tree.
+"""
 
 _HIDING = "kind NOT IN ('created', 'text', 'type')"
-"""The condition for the kinds of change that a search must not overlook. The other kinds may be overlooked: at worst, a
-search does not find a new object or a new text yet. Overlooking ``type`` does no harm, because queries may not use a
-property that is being reindexed. A query must repeat this very text to use the partial index."""
+"""A search must not overlook these kinds of change; without the others, it misses at worst a new object or text.
+
+Overlooking ``type`` does no harm, because queries may not use a property that is being reindexed. A query must repeat
+this text to use the partial index.
+"""
 
 _HIDING_WITH_TEXTS = "kind NOT IN ('created', 'type')"
-"""The same condition for a search that looks at the states of texts."""
 
 changes = sa.Table(
     "changes",
@@ -73,7 +75,7 @@ _NEXT_TO_OPEN = sa.text("CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TE
 
 
 class Position(NamedTuple):
-    """A place in the change log of one repository. Positions compare in the order of the log."""
+    """A place in the change log of one repository; positions compare in its order."""
 
     transaction: int
     sequence: int
@@ -83,13 +85,12 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Position":
-        """Read a position that ``str`` wrote. Raises ValueError."""
+        """Raises ValueError."""
         transaction, _, sequence = text.partition(".")
         return cls(int(transaction), int(sequence))
 
 
 START = Position(0, 0)
-"""The position before the first change."""
 
 
 class LinesGone(Exception):
@@ -110,7 +111,7 @@ def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: In
 
 
 def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind: Kind, now: Instant) -> list[Position]:
-    """Write a line for each of these objects, in this order, and return their positions."""
+    """Write a line for each of these objects, and return the positions in their order."""
     if not object_ids:
         return []
     line = {"repository_id": repository_id, "kind": kind, "noted": now}
@@ -132,9 +133,9 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Return the next lines after a position, the oldest first. Raises LinesGone.
+    """Return the next lines.
 
-    A line is left out if an open transaction can still add a line before it.
+    Raises LinesGone. A line is left out if an open transaction can still add a line before it.
     """
     if position < cut_to(cx, repository_id):
         raise LinesGone(f"The change log no longer holds what followed position {position}.")
@@ -143,16 +144,12 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Return whether more than ``count`` lines follow the position.
-
-    A line counts only if no later commit can put another line before it.
-    """
+    """Count only lines before which no later commit can put another."""
     parameters = _after(repository_id, position) | {"passed_over": count}
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
 
 def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
-    """Return when the first line after the position was noted; None if no line follows."""
     row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
     return None if row is None else row.noted
 
@@ -160,12 +157,9 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
 def hiding(
     cx: Connection, repository_id: int, position: Position, limit: int, *, texts: bool = False
 ) -> dict[str, frozenset[Kind]]:
-    """Return the objects that have changed since the position, each with the kinds of its changes.
-
-    Only committed changes count, and only those that a search must not overlook. With ``texts``, it must not overlook
-    changes of kind `text` either, because it looks at the states of texts. One statement reads at most
-    ``limit`` + 2 lines. Raises IndexBehind if there are more than ``limit`` such changes, or if lines after the
-    position have been cut off.
+    """Return the committed changes that a search must not overlook; with ``texts``, those of kind `text` too. One
+    statement reads at most ``limit`` + 2 lines. Raises IndexBehind beyond ``limit``, or if lines after the position
+    have been cut off.
     """
     rows = _HIDING_AFTER[cx.dialect.name, texts].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}
@@ -180,10 +174,6 @@ def hiding(
 
 
 def pending(cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]) -> frozenset[str]:
-    """Return those of the objects that have any committed change after the position.
-
-    Raises IndexBehind if lines after the position have been cut off.
-    """
     if position < cut_to(cx, repository_id):
         raise IndexBehind("The index is so far behind that it must be made anew.")
     if not object_ids:
@@ -194,32 +184,26 @@ def pending(cx: Connection, repository_id: int, position: Position, object_ids: 
 
 
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that this transaction sees, cut off or not; START if there is none."""
+    """Return the last line that this transaction sees, even if cut off."""
     return _last(cx, repository_id, sa.true())
 
 
 def settled_position(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last settled line; START if there is none.
-
-    A line is settled if no later commit can put another line before it.
-    """
+    """A line is settled if no later commit can put another before it."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )
 
 
 def cut_to(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that was cut off; START if none was."""
     row = cx.execute(_CUT_TO[cx.dialect.name], {"repository": repository_id}).first()
     return Position(row.transaction, row.sequence) if row else START
 
 
 def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
-    """Cut off at most ``limit`` of the oldest lines, none after the position ``to``, and return how many.
-
-    A line may go if it was noted before the instant ``before``, or if at least ``newest`` other lines follow it. The
-    first line that may not go ends the cut.
-    Two processes that cut at the same time cut the same lines.
+    """Cut off at most ``limit`` of the oldest lines up to ``to``; return how many. A line may go if it was noted before
+    ``before``, or if ``newest`` others follow it; the first that may not ends the cut. Two processes at once cut the
+    same lines.
     """
     query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
     forwards = query.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
@@ -240,10 +224,8 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
 
 
 def settle(cx: Connection) -> None:
-    """Set the transaction of all lines and cuts to 0, so that every later line comes after them.
-
-    This is needed after a restore: another PostgreSQL cluster has its own transaction numbers, which may be lower than
-    the numbers in the lines.
+    """Set the transaction of all lines and cuts to 0 after a restore: another PostgreSQL cluster's transaction numbers
+    may be lower.
     """
     for table in (changes, cuts):
         cx.execute(table.update().values(transaction=0))

@@ -1,9 +1,8 @@
 """Who still reads the change log, and which of its lines may be cut off?
 
-Each index agent, and the embedder, notes the position up to which it has read; each rebuild notes the position where
-it began. No line that one of them must still read is cut off. A follower is forgotten if it notes nothing during the
-time for which lines are kept (``Retention.seconds``). If it comes back and lines are gone (``changes.LinesGone``), it
-begins anew.
+Each index agent, and the embedder, notes how far it has read; a rebuild, where it began. What one of them must still
+read stays. A follower that notes nothing for ``Retention.seconds`` is forgotten; it begins anew when lines are gone
+(``changes.LinesGone``).
 """
 
 import msgspec
@@ -27,7 +26,7 @@ followers = sa.Table(
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """For how many seconds lines of the log are kept, and at most how many lines in each repository."""
+    """How long lines of the log are kept, and at most how many of each repository."""
 
     seconds: int = 604_800
     lines: int = 1_000_000
@@ -39,7 +38,6 @@ def note(cx: Connection, repository_id: int, name: str, position: changes.Positi
 
 
 def position(cx: Connection, repository_id: int, name: str) -> changes.Position | None:
-    """Return the position that the follower of this name has noted; None if it has noted none."""
     query = sa.select(followers.c.transaction, followers.c.sequence)
     row = cx.execute(query.where(followers.c.repository_id == repository_id, followers.c.name == name)).first()
     return None if row is None else changes.Position(*row)
@@ -50,15 +48,13 @@ def leave(cx: Connection, repository_id: int, name: str) -> None:
 
 
 def forget(cx: Connection) -> None:
-    """Delete every follower. A restore needs this, because it makes every index anew."""
+    """A restore needs this, because it makes every index anew."""
     cx.execute(followers.delete())
 
 
 def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
-    """Cut off at most ``limit`` lines that no follower must read and that exceed the retention; return how many.
-
-    First, followers that have noted nothing for ``retention.seconds`` are forgotten. Without a follower, no line is
-    cut off.
+    """Forget followers that have noted nothing for ``retention.seconds``, then cut; without a follower, nothing is cut
+    off.
     """
     before = now - retention.seconds * SECOND
     of_repository = followers.c.repository_id == repository_id

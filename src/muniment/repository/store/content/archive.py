@@ -1,7 +1,6 @@
-"""Several contents as one zip file.
+"""Several contents as one zip file. It is made while it is sent, never whole in memory or on disk.
 
-It is made while it is sent, so it is never whole in memory or on a disk. Sources: PKWARE's APPNOTE 6.3.10 (4.3.9: sizes
-and checksums follow the bytes; 4.5.3: zip64).
+Source: PKWARE's APPNOTE 6.3.10 (4.3.9: sizes and checksums follow the bytes; 4.5.3: zip64).
 """
 
 import io
@@ -20,11 +19,11 @@ _FORBIDDEN = frozenset('/\\:*?"<>|')
 _DEVICES = frozenset(
     (*("con", "prn", "aux", "nul"), *(f"{name}{number}" for name in ("com", "lpt") for number in range(1, 10)))
 )
-"""File names that some systems take for devices, whatever the ending."""
+"""Some systems take these for devices, whatever the ending."""
 
 
 class Archive:
-    """Makes a zip file: the bytes that each call of ``add`` yields, then the bytes that ``end`` returns."""
+    """Makes a zip file of what ``add`` yields and ``end`` returns."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -32,10 +31,7 @@ class Archive:
         self._names: set[str] = set()
 
     def add(self, name: str, size: int, modified: Instant, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Add an entry of ``size`` bytes, and yield its part of the zip file. Raises what ``pieces`` raises.
-
-        The entry's name is made safe and unique.
-        """
+        """Raises what ``pieces`` raises. The entry's name is made safe and unique."""
         entry = zipfile.ZipInfo(self._unique(name), _date(modified))
         entry.compress_type, entry.file_size, entry.external_attr = zipfile.ZIP_DEFLATED, size, 0o600 << 16
         with self._file.open(entry, "w") as target:
@@ -47,7 +43,6 @@ class Archive:
             yield self._sink.take()
 
     def end(self) -> bytes:
-        """Close the zip file, and return its last bytes."""
         self._file.close()
         return self._sink.take()
 
@@ -88,7 +83,7 @@ def _date(instant: Instant) -> tuple[int, int, int, int, int, int]:
 
 class _ZipFile(zipfile.ZipFile):
     def __del__(self) -> None:
-        """Do nothing. The library would close the file, which fails while an entry is being written."""
+        """Do nothing: the library would close the file, which fails while an entry is being written."""
 
 
 class _Sink(io.RawIOBase):

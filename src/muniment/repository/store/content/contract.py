@@ -1,8 +1,7 @@
-"""What does a content store do? It keeps bytes under a key, returns them piece by piece, and never changes them.
+"""What does a content store do? It keeps bytes under a key and never changes them.
 
-The contract names neither folders nor descriptors, so that a store in the network can implement it, too. A reader that
-needs a file on this machine gets one from ``local``. The methods of a store in the network may raise StoreUnavailable,
-a subclass of NotStored. ``remove`` and ``abort`` never raise it.
+The contract names neither folders nor descriptors, so that a store in the network can implement it, too. The methods of
+a store in the network may raise StoreUnavailable, a subclass of NotStored. ``remove`` and ``abort`` never raise it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +13,11 @@ import msgspec
 from muniment.ground.clock import Instant
 
 PIECE = 262_144
-"""How many bytes are read or written at one time."""
+"""So many bytes are read or written at a time."""
 
 
 class StoredContent(msgspec.Struct, frozen=True):
-    """Content in the store: its key, its size in bytes, its SHA-256 digest.
-
-    The store chooses the key, 32 hexadecimal digits, and never uses it again.
-    """
+    """The store chooses the key, 32 hexadecimal digits, and never uses it again."""
 
     key: str
     size: int
@@ -29,10 +25,10 @@ class StoredContent(msgspec.Struct, frozen=True):
 
 
 class Pack(msgspec.Struct, frozen=True):
-    """A pack: contents that a store keeps together. Each of their keys is at least ``first`` and at most ``last``.
+    """A pack: contents kept together, with keys from ``first`` to ``last``.
 
-    The pack takes ``size`` bytes. Each content takes its own bytes and ``overhead`` bytes more. The space of a removed
-    content becomes free only when the pack is dropped.
+    Each content takes its own bytes and ``overhead`` bytes more. The space of a removed content becomes free only when
+    the pack is dropped.
     """
 
     first: str
@@ -42,24 +38,25 @@ class Pack(msgspec.Struct, frozen=True):
 
 
 class ContentWriter(Protocol):
-    """Writes one content to the store. The caller writes pieces, then calls ``finish`` or ``abort``."""
+    """The caller writes pieces, then calls ``finish`` or ``abort``."""
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes, in one or several pieces. Raises NotStored."""
+        """Raises NotStored."""
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content, which survives a power cut. Raises NotStored.
-
-        When it raises, nothing is kept. But if the answer of a store in the network was lost, the store may have the
-        bytes. No row names them, so the sweep removes them.
+        """Keep the bytes through a power cut. Raises NotStored; then nothing is kept, but a store in the network may
+        have the bytes, which the sweep removes.
         """
 
     def abort(self) -> None:
-        """Drop the bytes. After ``finish`` it does nothing."""
+        """Drop the bytes. It does nothing after ``finish``."""
 
 
 def write_all(writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
-    """Write all pieces, finish, and return the content. After an exception, abort. Raises NotStored."""
+    """Abort after an exception.
+
+    Raises NotStored.
+    """
     try:
         for piece in pieces:
             writer.write(piece)
@@ -70,71 +67,63 @@ def write_all(writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
 
 
 class ContentStore(Protocol):
-    """The store that holds every content of an installation."""
+    """Holds every content of an installation."""
 
     def writer(self) -> ContentWriter:
         """Raises NotStored."""
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
+        """If ``pieces`` raises, nothing is kept.
+
+        Raises NotStored.
+        """
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once, and return them in the same order.
-
-        They all survive a power cut. Raises NotStored. Then none is kept, but a store in the network may have some of
-        the bytes, as in ``ContentWriter.finish``.
+        """Keep several small contents, in the same order, through a power cut. Raises NotStored, as
+        ``ContentWriter.finish``.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
         """Keep a copy of another store's content under the same key, as a backup and a restore do.
 
-        ``pieces`` comes from the other store's ``read``. Returns False if that store finds the content damaged; then
-        nothing is kept. A power cut may destroy the copy, so the caller syncs the disk once after all copies. Raises
-        OSError, NotStored.
+        Returns False if that store finds the content damaged; then nothing is kept. A power cut may destroy the copy,
+        so the caller syncs the disk once after all copies. Raises OSError, NotStored.
         """
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
-
-        Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
-        whole content, it raises ContentDamaged before the last piece if the digest is wrong, so damaged content is
-        never returned whole. If the content is removed while it is read, the reader still gets the rest of it, but a
-        store in the network may raise ContentDamaged.
+        """Raises ContentDamaged before the first piece if the content is missing or has another size. Raises
+        ContentDamaged before the last piece if the digest of whole content is wrong, so damaged content is never
+        returned whole. Content that is removed meanwhile is still read to its end, but a store in the network may raise
+        ContentDamaged.
         """
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
         """Lend a file on this machine that holds the content, for a reader that needs a descriptor.
 
-        The digest is not checked. The file is open for reading, at its beginning. Raises ContentDamaged when there is
-        no content under the key, TooLarge when the content is too large to be copied to this machine, and OSError.
+        The digest is not checked. Raises ContentDamaged when there is no content under the key, TooLarge when the
+        content is too large to be copied to this machine, and OSError.
         """
 
     def verify(self, key: str, sha256: bytes) -> bool: ...
 
     def remove(self, key: str) -> bool:
-        """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
+        """Remove content; return False while a ``keeping`` block forbids it, or if a store in the network does not
+        answer.
 
-        A store in the network also returns False if it does not answer. If there is no content under the key, nothing
-        is removed. Content that cannot be removed now stays. If it is not in a pack, a later ``older_than`` yields it.
+        Content that stays is yielded by a later ``older_than``, unless it is in a pack.
         """
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs.
-
-        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends within
-        the block, removing is allowed again.
+        """Wait for a removal under way and for other ``keeping`` blocks, then forbid every process to remove content,
+        until the block or the process ends.
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content that was last written before the instant and is in no pack.
-
-        Unfinished content of that age is removed.
+        """Yield the keys of content in no pack last written before the instant, and remove unfinished content of that
+        age.
         """
 
     def packs(self, before: Instant) -> Iterator[Pack]:
-        """Yield the packs whose contents were all written before the instant, and to which nobody writes any more.
-
-        A store without packs yields none.
-        """
+        """Yield the packs whose contents were all written before the instant, and which nobody writes any more."""
 
     def drop(self, pack: Pack) -> bool: ...

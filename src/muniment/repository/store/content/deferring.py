@@ -1,8 +1,6 @@
-"""A content store that removes nothing before the end of a common transaction.
-
-After the commit it removes what was to be removed. After a rollback it removes what was put during the transaction.
-If the process is killed before such a removal, no row names the content, and the sweep removes it later. If nobody
-knows whether a commit succeeded, nothing is removed until the sweep finds content that no row names.
+"""A content store that removes nothing before the end of a common transaction. After the commit it removes what was to
+be removed, after a rollback what was put. If the process is killed first, or nobody knows whether the commit succeeded,
+the sweep removes what no row names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +11,7 @@ from muniment.repository.store.content.contract import ContentStore, ContentWrit
 
 
 class DeferringStore:
-    """The content store that an application uses. It passes every call on to the store that keeps the bytes."""
+    """The content store of an application, which passes every call on to the store that keeps the bytes."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
@@ -31,7 +29,7 @@ class DeferringStore:
         return self._note(self._store.put_all(contents))
 
     def remove(self, key: str) -> bool:
-        """Do as ``ContentStore.remove``. Within a common transaction, return True, and remove only after its commit."""
+        """Within a common transaction, return True, and remove only after its commit."""
         common = common_transaction.current()
         if common is None:
             return self._store.remove(key)

@@ -18,12 +18,12 @@ REFUSED_BY_DISK = {
     errno.EMFILE,
     errno.ENFILE,
 }
-"""The numbers of the errors that are refusals: the disk takes no writes or is broken, or too many files are open."""
+"""These errors say that the disk takes no writes or is broken, or that too many files are open."""
 
 
 @contextmanager
 def disk_refusals() -> Iterator[None]:
-    """Turn the errors in ``REFUSED_BY_DISK`` into NotStored. Other errors are bugs, and pass through."""
+    """Turn these errors into NotStored. Others are bugs."""
     try:
         yield
     except OSError as error:

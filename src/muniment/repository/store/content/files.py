@@ -1,8 +1,7 @@
 """The built-in content store: a folder with files of one content each, and with packs of many small contents.
 
-No large content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its
-place. A crash before the rename leaves a part of the file in ``incoming``. A crash after it leaves a file that no
-object names. The sweep finds both by their age. Module ``packs`` describes the packs.
+A file is written to ``incoming``, synced to the disk, then renamed to its place. A crash leaves a part in ``incoming``,
+or a file that no object names: the sweep finds both by their age. Module ``packs`` describes the packs.
 """
 
 import hashlib
@@ -30,7 +29,6 @@ from muniment.repository.store.content.packs import Packs
 log = structlog.get_logger("muniment.content")
 
 NO_RESERVE = Reserve((), 0)
-"""The reserve of a store whose content may fill the disk."""
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -92,14 +90,14 @@ class FileWriter:
 
 
 class Packing(NamedTuple):
-    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` is needed for the age of a pack."""
+    """Contents of at most ``largest`` bytes go to packs, whose age ``clock`` tells."""
 
     largest: int
     clock: Callable[[], Instant]
 
 
 class SmallFirstWriter:
-    """Writes one content (a ContentWriter): to a pack if it is small enough, otherwise to a file."""
+    """Writes small content to a pack, other content to a file (a ContentWriter)."""
 
     def __init__(self, packs: Packs, packing: Packing, file_writer: Callable[[], FileWriter], reserve: Reserve) -> None:
         self._packs = packs
@@ -145,7 +143,7 @@ class FileStore:
     """A folder that holds every content (a ContentStore).
 
     Without ``packing`` no new content goes to a pack. With ``copies``, the folder is that of a backup, and only
-    ``adopt`` writes to it. New content is refused where less than the ``reserve`` is free; ``adopt`` is not.
+    ``adopt`` writes to it. New content, but not ``adopt``, is refused where less than the ``reserve`` is free.
     """
 
     def __init__(
@@ -219,11 +217,7 @@ class FileStore:
         return new_contents
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy of another store's content under the same key.
-
-        Returns False if that store finds the content damaged. The copy is not synced to the disk: the caller does
-        that once after all copies.
-        """
+        """Do as ``ContentStore.adopt``: the caller syncs the disk once after all copies."""
         if packs.is_key(content.key):
             try:
                 whole = b"".join(pieces)
@@ -245,7 +239,7 @@ class FileStore:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Open the content's own file or, for packed content, a file in memory with a copy.
+        """Packed content is copied to a file in memory.
 
         Raises ContentDamaged if there is no content under the key.
         """
@@ -260,12 +254,8 @@ class FileStore:
             yield copy
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
-
-        Raises ContentDamaged before the first piece if the content is missing or has another size. If the digest is
-        wrong, it raises ContentDamaged: for packed content before the first piece, and for other content before the
-        last piece. If the caller reads only a part of content, and the content is not packed, the digest is not
-        checked.
+        """Check the digest of packed content before the first piece, of other content before the last, and not at all
+        if only a part of it is read.
         """
         if packs.is_key(content.key):
             yield from self._read_packed(content, start, length)
@@ -357,10 +347,7 @@ class FileStore:
             os.close(lock)
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all files last written before the instant. Remove unfinished files of that age.
-
-        An earlier release may have let other users of the system read files. This method takes that access away.
-        """
+        """Earlier releases may have let other users of the system read files: this takes that access away."""
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():
             with suppress(FileNotFoundError):

@@ -1,9 +1,7 @@
 """Packs: files to which small contents are appended, so that one sync brings many of them to the disk (decision 0040).
-
-A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process appends only
-to its own pack. Once the process has ended, or the pack is full or a day old, nobody appends to the pack again. If the
-process crashes, the pack may end with bytes that no object names. The key of a content names its pack and its place in
-the pack. A removal overwrites the content with zeros.
+Each content has a header (magic, size, SHA-256), then its bytes. A process appends only to its own pack, and nobody
+once it has ended, or the pack is full or a day old. A crash may leave bytes at the end that no object names. A key
+names its pack and the place in it. A removal overwrites the content with zeros.
 """
 
 import hashlib
@@ -29,13 +27,13 @@ from muniment.repository.store.content.disk_errors import REFUSED_BY_DISK
 log = structlog.get_logger("muniment.content")
 
 LARGEST = PIECE
-"""The largest size of a content in a pack, in bytes. Such a content is read in one piece."""
+"""Such a content, so many bytes at most, is read in one piece."""
 
 _HEADER = struct.Struct(">4sI32s")
 _MAGIC, _ERASED = b"MPK1", b"MPK0"
 _FULL_BYTES = 64 << 20
 _LIFE: Instant = 86_400 * SECOND
-"""The longest time for which a process writes to one pack."""
+"""A process writes to one pack no longer."""
 
 _KEY = re.compile(r"([0-9a-f]{12}8[0-9a-f]{11})([0-9a-f]{8})")
 _NAME = re.compile(r"[0-9a-f]{12}8[0-9a-f]{11}")
@@ -44,12 +42,12 @@ _FIRST_LOOK = 4096
 
 
 def is_key(key: str) -> bool:
-    """Return whether the key is that of a content in a pack. Its thirteenth digit is 8, which no key of a file has."""
+    """The thirteenth digit of a packed content's key is 8, which no key of a file has."""
     return _KEY.fullmatch(key) is not None
 
 
 class Packs:
-    """The packs of one folder. Threads that append at the same time share a sync."""
+    """The packs of one folder; threads that append at the same time share a sync."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -58,9 +56,9 @@ class Packs:
         self._current: _OpenPack | None = None
 
     def append(self, contents: Sequence[bytes], now: Instant) -> list[StoredContent]:
-        """Keep contents, and return when all of them are on the disk. Raises OSError; then none is kept.
+        """Return when all are on the disk. Raises OSError; then none is kept.
 
-        While one thread writes, the contents of other threads wait. Then they are all written together, with one sync.
+        While one thread writes, the contents of others wait, and share the next sync.
         """
         batch = _Batch(contents)
         self._waiting.append(batch)
@@ -74,15 +72,15 @@ class Packs:
         return batch.stored
 
     def read(self, key: str, size: int | None = None) -> tuple[bytes, bytes]:
-        """Return the digest from a content's header, and the content's bytes. Raises ContentDamaged, OSError.
+        """Return the digest in the header and the bytes, which are not compared.
 
-        The bytes are not compared with the digest. If the caller knows the ``size``, one read of the disk is enough.
+        Raises ContentDamaged, OSError. With ``size``, one read of the disk is enough.
         """
         with self._open(key, os.O_RDONLY) as (file, offset):
             return _read(file, offset, _FIRST_LOOK if size is None else _HEADER.size + size)
 
     def erase(self, key: str) -> None:
-        """Overwrite a content with zeros, if there is any under the key. If the disk refuses this, log it.
+        """Overwrite a content with zeros; an error of the disk is logged.
 
         The header still tells the size. The space becomes free only when the pack is dropped.
         """
@@ -96,15 +94,17 @@ class Packs:
             log.warning("a content cannot be erased", key=key, reason=os.strerror(error.errno).lower())
 
     def adopt(self, content: StoredContent, whole: bytes) -> None:
-        """Copy a packed content of another store to the same place of the same pack, without a sync. Raises OSError."""
+        """Copy a packed content to the same place of the same pack, without a sync.
+
+        Raises OSError.
+        """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with self._open(content.key, os.O_RDWR | os.O_CREAT) as (file, offset):
             _write(file, _HEADER.pack(_MAGIC, content.size, content.sha256) + whole, offset)
 
     def ended_before(self, before: Instant) -> Iterator[Pack]:
-        """Yield every pack that was begun more than a day before the instant, and that no process has open for writing.
-
-        So all contents of these packs were written before the instant.
+        """Yield the packs begun more than a day before the instant that no process has open: all their contents are
+        older than it.
         """
         try:
             names = sorted(os.listdir(self._folder))
@@ -122,7 +122,7 @@ class Packs:
                     yield Pack(f"{name}{0:08x}", f"{name}{0xFFFFFFFF:08x}", size, _HEADER.size)
 
     def drop(self, pack: Pack) -> None:
-        """Remove a pack's file. Raises OSError."""
+        """Raises OSError."""
         (self._folder / pack.first[:24]).unlink(missing_ok=True)
 
     def _write_waiting(self, now: Instant) -> None:
@@ -160,7 +160,10 @@ class Packs:
 
     @contextmanager
     def _open(self, key: str, flags: int) -> Iterator[tuple[int, int]]:
-        """Open a content's pack, and yield its descriptor and the content's place in it. Raises ContentDamaged."""
+        """Yield the pack's descriptor and the content's place in it.
+
+        Raises ContentDamaged.
+        """
         parts = _KEY.fullmatch(key)
         if parts is None:
             raise ContentDamaged("The content is missing from the store.")
@@ -195,7 +198,7 @@ class _Batch:
 
 
 class _OpenPack:
-    """A new pack, locked for as long as this process writes to it."""
+    """A new pack, locked while this process writes to it."""
 
     def __init__(self, folder: Path, now: Instant) -> None:
         self.name = f"{now // _MILLISECOND:012x}8{uuid.uuid4().hex[-11:]}"

@@ -1,7 +1,5 @@
-"""May content be removed now?
-
-A lock decides. On PostgreSQL it is a lock of the database, which ends with the connection that holds it. An
-installation on SQLite has one machine, so there it is the lock of a file.
+"""May content be removed now? On PostgreSQL a lock of the database decides, which ends with its connection; an
+installation on SQLite has one machine, and a file's lock.
 """
 
 import os
@@ -15,18 +13,20 @@ from muniment.database.connections import Database
 from muniment.ground import locks
 
 _KEY = 0x6D75_6E69_7265_6D76
-"""The number of the lock in PostgreSQL. Each database has its own locks."""
 
 
 class RemovalLock:
-    """The lock that forbids removals. It opens the database when it is first used."""
+    """The lock that forbids removals; it opens the database when first used."""
 
     def __init__(self, database: Callable[[], Database], file: Path) -> None:
         self._database, self._file = database, file
 
     @contextmanager
     def removing(self) -> Iterator[bool]:
-        """Yield True if content may be removed within this block, False while a ``keeping`` block runs. Raises Busy."""
+        """Yield False while a ``keeping`` block runs.
+
+        Raises Busy.
+        """
         database = self._database()
         if database.dialect == "postgresql":
             with database.read() as cx:
@@ -40,10 +40,9 @@ class RemovalLock:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Forbid every process to remove content while the block runs.
+        """Wait for a removal under way and for other ``keeping`` blocks, then forbid every process to remove content.
 
-        First it waits for a removal that is under way, and for any other ``keeping`` block. Raises Busy if the database
-        cannot be reached, or if the connection was lost while the block ran.
+        Raises Busy if the database cannot be reached, or if the connection was lost while the block ran.
         """
         database = self._database()
         if database.dialect == "sqlite":

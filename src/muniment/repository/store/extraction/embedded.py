@@ -1,7 +1,6 @@
-"""Which file does an OLE object hold? Office puts the files of other programs into compound files (MS-CFB).
-
-A file of any kind lies in a package (MS-OLEDS 2.3.6, as the Packager of Windows fills it), and one of a program that
-knows OLE lies in a stream of a name of its own, or is the compound file itself.
+"""Which file does an OLE object hold? Office puts files of other programs into compound files (MS-CFB): of any kind in
+a package (MS-OLEDS 2.3.6, as the Packager of Windows fills it), of a program that knows OLE in a stream of a name of
+its own, or as the compound file itself.
 """
 
 from io import BytesIO
@@ -13,25 +12,28 @@ from muniment.repository.store.extraction.findings import Unreadable
 
 _PACKAGE = "\x01Ole10Native"
 _HOLDERS = ("Package", "package_stream", "CONTENTS")
-"""The streams in which Office, LibreOffice and Acrobat put a whole file."""
+"""Office, LibreOffice and Acrobat put a whole file into these streams."""
 
 _WHOLE_FILES = (b"PK\x03\x04", b"%PDF-")
 _PROGRAMS = ("WordDocument", "Workbook", "Book", "PowerPoint Document", "VisioDocument", "EncryptedPackage")
-"""The streams that say that the compound file itself is a program's file."""
+"""Their streams mark a compound file that is itself a program's file."""
 
 _EMBEDDED = 0x30000
 _DAMAGED = "It is damaged: its compound file cannot be read."
 
 
 class InnerFile(NamedTuple):
-    """A file within an OLE object. Its name is empty unless its object says it."""
+    """The name is empty unless the object says it."""
 
     name: str
     content: bytes
 
 
 def file_within(content: bytes) -> InnerFile | None:
-    """Return the file that an OLE object holds; None for anything else, such as a formula. Raises Unreadable."""
+    """Return None for anything else, such as a formula.
+
+    Raises Unreadable.
+    """
     if not content.startswith(olefile.MAGIC):
         return InnerFile("", content)
     _check_tables(content)
@@ -66,7 +68,7 @@ def _stream(compound: olefile.OleFileIO, name: str, most: int) -> bytes:
 
 
 def _packaged(data: bytes) -> InnerFile | None:
-    """Read a package: a label, a path, a temporary path, the file; then perhaps the three texts in UTF-16."""
+    """A label, a path, a temporary path and the file, then perhaps the three texts in UTF-16."""
     label, _, rest = data[6:].partition(b"\0")
     _path, _, rest = rest.partition(b"\0")
     if _number(data, 4, 2) != 2 or _number(rest, 0, 4) != _EMBEDDED:

@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 KeepFound = Callable[[Connection, queue.Job, Mapping[str, Sequence[str]], Instant], None]
-"""Keeps what the file of a job says about itself, by the names of properties, with the job's object."""
+"""Keeps what a file says about itself, by the names of properties."""
 
 
 class Contents(Protocol):
@@ -54,10 +54,7 @@ def run(
     keep_found: KeepFound,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read the files in the queue until ``stop`` is set. Unfinished files then go back to the queue.
-
-    A file that fails never stops the others.
-    """
+    """Unfinished files go back to the queue when ``stop`` is set. A file that fails never stops the others."""
     tika = HandingOver(options) if options.extraction.tika else None
     threads = [
         threading.Thread(
@@ -164,7 +161,7 @@ def _plain(descriptor: int, job: queue.Job, characters: int) -> Extracted | None
 
 
 class _HeldJob:
-    """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
+    """A job that this extractor has leased, and renews.
 
     The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
     they try again, so that nobody reads the file twice.
@@ -203,7 +200,7 @@ class _HeldJob:
         self._write(lambda cx: queue.release(cx, self.job, self._clock()))
 
     def postpone(self, found: Extracted | None, keep_found: KeepFound) -> None:
-        """Let the file wait for the Tika server. The text that was found without it is stored until then."""
+        """Store the text found without the Tika server until the server has read the file."""
         if found is not None and found.text.strip():
             self.finish(structs.replace(found, note=queue.WAITS_FOR_TIKA), keep_found)
         else:

@@ -7,18 +7,18 @@ import msgspec
 
 _LONGEST = 1000
 _MOST_VALUES = 50
-"""How many characters of a text, and how many authors or keywords, are kept of what a file says about itself."""
+"""A file says at most so many characters of a text, authors or keywords about itself."""
 
 
 MOST_KEPT = 50
-"""How many of the files within a file are kept for another reader at most."""
+"""At most so many files within a file are kept for another reader."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits for reading one file. ``memory`` is how much the address space may grow, in bytes.
+    """``memory`` is how much the address space may grow, in bytes.
 
-    Files within files, such as the attachments of a mail, are opened down to ``depth`` levels. Up to ``kept_bytes``
-    bytes of those that no reader here reads are kept for another one.
+    Files within files are opened down to ``depth`` levels; up to ``kept_bytes`` of those that no reader here reads are
+    kept.
     """
 
     seconds: int
@@ -29,22 +29,21 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def loaded_bytes(self) -> int:
-        """The largest number of bytes of one file that may be in memory at one time, and to which it may unpack."""
+        """So many bytes of one file may be in memory at one time, or unpacked."""
         return self.memory // 4
 
 
 class KeptFile(msgspec.Struct, frozen=True):
-    """A file within a file that no reader here reads, as another reader needs it."""
+    """A file within a file that no reader here reads."""
 
     name: str
     content: bytes
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """A file's text. ``note`` says what was left out, or why there is no text; it may be empty.
+    """A text; ``note`` says what was left out, or why there is none.
 
-    ``properties`` is what the file says about itself, by the names of properties. A file is ``scanned`` if its pages
-    hold pictures only. ``kept`` are the files within it that no reader here reads.
+    ``properties`` is what the file says about itself. A ``scanned`` file has pages of pictures only.
     """
 
     text: str
@@ -61,9 +60,9 @@ def about(
     keywords: Sequence[str] = (),
     dates: Sequence[str] = (),
 ) -> dict[str, list[str]]:
-    """Return what a file says about itself by the names of properties, without empty texts and repetitions.
+    """Return what a file says about itself, without empty texts and repetitions.
 
-    ``dates`` are in ISO 8601. Each one that cannot be believed makes way for the next.
+    ``dates`` are in ISO 8601; one that cannot be believed makes way for the next.
     """
     found = {"title": [title], "subject": [subject], "authors": authors, "keywords": keywords, "a_content_date": dates}
     bare = {
@@ -81,7 +80,7 @@ def _bare(text: str) -> str:
 
 
 class Unreadable(Exception):
-    """The file's kind is supported, but this file cannot be read: it is encrypted, truncated, damaged or too large."""
+    """A supported file that is encrypted, truncated, damaged or too large."""
 
 
 class Unsupported(Exception):

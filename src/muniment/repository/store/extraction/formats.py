@@ -31,7 +31,6 @@ Format = Literal[
 ]
 
 HEAD = 4096
-"""How many bytes at the beginning of a file decide its format."""
 
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
 _OPEN_KINDS: tuple[tuple[bytes, Format], ...] = ((b"text", "odt"), (b"spreadsheet", "ods"), (b"presentation", "odp"))
@@ -82,7 +81,7 @@ _MARKS = (
     (b'x\x9f>"', "TNEF data, in which Outlook sends mails"),
 )
 _IWORK = re.compile(r".*\.iwa|(?:.*/)?BuildVersionHistory\.plist|index\.apxl", re.DOTALL | re.IGNORECASE)
-"""Names in a file of Pages, Numbers or Keynote. Such a file is a ZIP file, too."""
+"""Names in a file of Pages, Numbers or Keynote, which is a ZIP file too."""
 
 _PDF = b"%PDF-"
 _EVERY_MARK = tuple(mark for mark, _ in _MARKS)
@@ -102,10 +101,8 @@ _MAILS = re.compile(rb"From [^\r\n]{1,200}\d\d:\d\d[^\r\n]{0,40}\r?\n[A-Za-z>][A
 
 
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
-    """``head`` is its first bytes.
-
-    The rest is read only for ZIP and old Office files. Raises Unsupported for a format that no reader reads, Unreadable
-    for damaged or encrypted bytes.
+    """Read beyond ``head`` only ZIP and old Office files. Raises Unsupported, and Unreadable for damaged or encrypted
+    bytes.
     """
     match _by_mark(head):
         case "pdf" | "gzip" | "bzip2" | "xz" | "tar" | "rtf" as format_:
@@ -121,10 +118,9 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
-    """Return whether the file's name or media type declares plain text or Markdown.
+    """Is plain text or Markdown declared?
 
-    Returns False if the media type has a parameter, if the name or the media type declares HTML, XML or a mail, or if
-    the first bytes are the mark of another format.
+    Not if the media type has a parameter, HTML, XML or a mail is declared, or ``head`` is the mark of another format.
     """
     full_type, suffix = media_type.strip().lower(), _suffix(name)
     if ";" in full_type or _by_mark(head) or _declared_format(suffix, full_type):

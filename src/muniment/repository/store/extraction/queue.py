@@ -1,11 +1,10 @@
-"""Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
+"""Which files wait for an extractor, and which texts have been read?
 
-The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
-already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
-the reason why there is none. At the end of every reading, the change log gets a change of kind `text`, because the
-state of the text is a property of the object (docs/decisions/0099). Owners take turns (``turns``). The next file of an
-owner is the one that has been due longest. If several files have been due equally long, the one whose object was made
-first is next.
+The transaction that stores a content queues it too, so no file is forgotten. The row waits until an extractor leases
+it, unless the text is known, and then holds the text or the reason why there is none. Each reading ends with a change
+of kind `text`, because the state is a property of the object (docs/decisions/0099).
+
+Owners take turns (``turns``); an owner's next file is the one due longest, then the one whose object was made first.
 """
 
 import uuid
@@ -22,10 +21,9 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
 
 State = Literal["waiting", "done", "no-text", "unsupported", "failed", "empty"]
-"""What is known of the text of an object's content. Callers see it as the property ``r_index_status``.
-
-``waiting`` for its reader; read (``done``); read, without any text in it (``no-text``); of a kind that nothing here
-reads (``unsupported``); not readable (``failed``). An object without content is ``empty``.
+"""What is known of the text of an object's content. It is ``waiting``, read with text (``done``) or without
+(``no-text``), of a kind that nothing here reads (``unsupported``), not readable (``failed``), or ``empty`` without
+content.
 """
 
 texts = sa.Table(
@@ -50,29 +48,24 @@ texts = sa.Table(
 )
 
 ATTEMPTS = 3
-"""How often a file that makes its reader fail is tried in all."""
 
 LOSSES = 10
-"""How often an extractor may be lost while it reads a file; after that, the file is not tried again."""
+"""A file that lost so many extractors is not tried again."""
 
 LEASE: Instant = 30 * SECOND
-"""How long a job belongs to the extractor that took it, unless the extractor renews it."""
+"""A lease lasts so long, unless it is renewed."""
 
 WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
-"""The reason, or the note, of a file that the Tika server has still to read."""
 
 _PAUSE: Instant = 5 * SECOND
 _LONG_PAUSE: Instant = 600 * SECOND
 _MANY = 500
 _MOST_REMOVALS = 100
-"""The most owners without a waiting file that one ``take`` removes from the line: its transaction must stay short."""
+"""One ``take`` removes at most so many owners from the line, so that its transaction stays short."""
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
-    """The state of an object's text, and how often the file made a reader fail.
-
-    ``reason`` says what was left out of the text, or why there is no text; it may be empty.
-    """
+    """``reason`` says what was left out of the text, or why there is none."""
 
     state: State
     reason: str
@@ -80,15 +73,13 @@ class IndexStatus(msgspec.Struct, frozen=True):
 
 
 EMPTY = IndexStatus("empty", "The object has no content.", 0)
-"""The status of an object without content. It needs no look-up."""
 
 
 TEXTLESS = IndexStatus("no-text", "No text was found in the file.", 0)
-"""The status of a file without text if its reader has nothing else to say about it."""
 
 
 class UnreadFile(NamedTuple):
-    """A file whose text was not read, or not wholly: its object, the counter of the object, and the status."""
+    """A file whose text was not read, or not wholly; ``seq`` is its object's counter."""
 
     object_id: str
     seq: int
@@ -96,17 +87,15 @@ class UnreadFile(NamedTuple):
 
 
 class ExtractedText(msgspec.Struct, frozen=True):
-    """The text of a file. ``note`` says what was left out, or why there is no text; it may be empty."""
+    """``note`` says what was left out, or why there is no text."""
 
     text: str
     note: str = ""
 
 
 class File(msgspec.Struct, frozen=True):
-    """The content of an object: its owner, its key, its declared media type, and its text if it is known already.
-
-    ``seq`` is the object's counter: of an owner's files that are due at the same time, the one with the lowest
-    counter is next.
+    """The content of an object, with its text if known. ``seq`` is the object's counter: the lowest is next of an
+    owner's files due at the same time.
     """
 
     object_id: str
@@ -119,10 +108,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One file to read, leased to the extractor that took it. ``attempts`` counts the failed attempts so far.
-
-    ``due`` is since when it could be taken. For a file that is taken for the first time, its object got it then.
-    """
+    """A leased file; ``attempts`` failed before, and it could be taken since ``due``."""
 
     object_id: str
     repository_id: int
@@ -135,15 +121,14 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
-    """Queue an object's content, in the transaction that stores it. The text of its former content is dropped."""
+    """Queue a content in the transaction that stores it, and drop the text of the former one."""
     drop(cx, [file.object_id])
     enqueue_new(cx, repository_id, [file], now)
 
 
 def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key: str) -> None:
-    """Replace a content's key in the queue's rows of these objects, in the transaction that changes the objects' rows.
-
-    The content has the same bytes under both keys. There may be at most a few hundred objects.
+    """Replace a key by one with the same bytes, in the transaction that changes the objects' rows. At most a few
+    hundred objects.
     """
     where = sa.and_(texts.c.object_id.in_(object_ids), texts.c.content_key == content_key)
     cx.execute(texts.update().where(where).values(content_key=new_key))
@@ -189,12 +174,10 @@ def drop(cx: Connection, object_ids: Sequence[str]) -> None:
 
 
 def status(cx: Connection, object_id: str) -> IndexStatus:
-    """Return the state of the object's text; an object without content is `empty`."""
     return statuses(cx, [object_id])[object_id]
 
 
 def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
-    """Return the states of these objects' texts by object id; an object without content is `empty`."""
     states = dict.fromkeys(object_ids, EMPTY)
     for ids in portions(object_ids):
         rows = _STATUSES.all(cx, object_ids=ids)
@@ -203,10 +186,7 @@ def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus
 
 
 def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) -> dict[str, str]:
-    """Return the stored texts of these objects by object id; an object without text is left out.
-
-    With ``most``, only the first ``most`` characters of each text are read.
-    """
+    """Objects without text are left out; at most ``most`` characters of each are read."""
     texts_by_id: dict[str, str] = {}
     text = texts.c.text if most is None else sa.func.substr(texts.c.text, 1, most).label("text")
     for ids in portions(object_ids):
@@ -217,13 +197,12 @@ def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) 
 
 
 def state_of(object_id: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
-    """Make the SQL expression for the state of the text of the object with this id, for filters and sorts of lists."""
+    """Make an SQL expression of a text's state, for filters and sorts."""
     state = sa.select(texts.c.state).where(texts.c.object_id == object_id).scalar_subquery()
     return sa.func.coalesce(state, sa.literal(EMPTY.state, sa.Text()))
 
 
 def counts(cx: Connection, repository_id: int) -> dict[State, int]:
-    """Count the repository's files by state; states without files count 0."""
     by_state: dict[State, int] = dict.fromkeys(("waiting", "done", "no-text", "unsupported", "failed"), 0)
     query = sa.select(texts.c.state, sa.func.count()).where(texts.c.repository_id == repository_id)
     by_state.update((state, count) for state, count in cx.execute(query.group_by(texts.c.state)))
@@ -231,7 +210,7 @@ def counts(cx: Connection, repository_id: int) -> dict[State, int]:
 
 
 def reasons(cx: Connection, repository_id: int) -> list[tuple[State, str, int]]:
-    """Count the repository's files that were not read, or not wholly, by state and reason; the commonest come first."""
+    """Count files not read, or not wholly, the commonest reason first."""
     number = sa.func.count().label("number")
     query = sa.select(texts.c.state, texts.c.reason, number).where(_not_wholly_read(repository_id))
     query = query.group_by(texts.c.state, texts.c.reason).order_by(number.desc(), texts.c.state, texts.c.reason)
@@ -239,7 +218,7 @@ def reasons(cx: Connection, repository_id: int) -> list[tuple[State, str, int]]:
 
 
 def unread(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[UnreadFile]:
-    """List the next ``limit`` files that were not read, or not wholly, in the order in which their objects were made.
+    """List files not read, or not wholly, in the order in which their objects were made.
 
     ``after_seq`` is the counter of the object after which the list goes on.
     """
@@ -255,16 +234,15 @@ def _not_wholly_read(repository_id: int) -> sa.ColumnElement[bool]:
 
 
 def waits(cx: Connection, now: Instant) -> bool:
-    """Return whether ``take`` has something to do. This needs no write lock of the database."""
+    """Has ``take`` something to do? This needs no write lock."""
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
 def take(cx: Connection, now: Instant) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
-    On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
-    ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
-    often is given up here.
+    Returns None if nothing is due, or after removing ``_MOST_REMOVALS`` owners without a waiting file from the line. A
+    job whose lease ran out was lost with its extractor; one lost too often is given up here.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
@@ -297,29 +275,22 @@ def take(cx: Connection, now: Instant) -> Job | None:
 
 
 def renew(cx: Connection, job: Job, now: Instant) -> bool:
-    """Extend the lease. Return False if the object or its content is gone, or if another extractor has the job."""
+    """Return False if the content is gone, or another extractor has the job."""
     return _change(cx, job.object_id, job.lease, due=now + LEASE)
 
 
 def release(cx: Connection, job: Job, now: Instant) -> None:
-    """Give the job back without a result, as when the extractor stops. It does not count as an attempt."""
+    """Give the job back. This counts as no attempt."""
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
 def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
-    """Store the text, and note a change of kind `text`.
-
-    ``note`` says what the reader left out, or why there is no text. Returns False if the job is lost, as ``renew``
-    does.
-    """
+    """Store the text, and note a change of kind `text`. Returns False if the job is lost, as ``renew`` does."""
     return _end(cx, job, now, **_outcome(ExtractedText(text, note)))
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
-    """Store the reason why there is no text, and note a change of kind `text`.
-
-    With `retry`, the file waits for its next attempt, and nothing is noted, if it has one left.
-    """
+    """Note a change of kind `text`, or with `retry`, let the file wait for its next attempt if one is left."""
     reason = _storable(reason)
     if state != "retry":
         return _end(cx, job, now, state=state, reason=reason)
@@ -338,12 +309,12 @@ def _end(cx: Connection, job: Job, now: Instant, **outcome: object) -> bool:
 
 
 def postpone(cx: Connection, job: Job, now: Instant) -> None:
-    """Let a file wait for the Tika server, which is away, for ten minutes or until ``wake``. This is no attempt."""
+    """Let a file wait for ten minutes or until ``wake``; this is no attempt."""
     _change(cx, job.object_id, job.lease, lease=None, due=now + _LONG_PAUSE, reason=WAITS_FOR_TIKA)
 
 
 def waiting_for_tika(cx: Connection) -> list[str]:
-    """List the objects whose files wait for the Tika server, or part of whose text does. This reads the whole table."""
+    """List objects of which the Tika server has to read the file or a part. This reads the whole table."""
     return list(cx.execute(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)).scalars())
 
 
@@ -355,14 +326,13 @@ def count_of_tika(cx: Connection, repository_id: int) -> int:
 
 
 def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:
-    """Queue some hundred files of ``waiting_for_tika`` anew. Their texts are not found until they are read again."""
+    """Queue some hundred files of ``waiting_for_tika`` anew; until read, their texts are not found."""
     _queue_anew(cx, sa.and_(texts.c.object_id.in_(object_ids), _WAITS_FOR_TIKA), now)
 
 
 def read_again(cx: Connection, repository_id: int, after_seq: int, now: Instant) -> tuple[int, int]:
-    """Queue the next few hundred files of the repository that have no text anew, in the order of ``unread``.
-
-    Returns how many, and the counter of the last one's object.
+    """Queue the next few hundred files without text anew, in the order of ``unread``; return how many, and the last
+    object's counter.
     """
     without_text = sa.and_(
         texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported", "no-text"))
@@ -424,7 +394,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The query for an owner's next file, even if an extractor is reading the file now, or if the file is not due yet."""
+"""Finds an owner's first file, even if it is being read, or not due yet."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

@@ -1,7 +1,6 @@
-"""Whose file is read next? The owners of waiting files get turns in order; an owner who was served becomes the last.
-
-So the next file of an owner waits for at most one file of each other owner, however many files the others have. An
-owner has one place in the line, over all repositories, as long as one of their files waits.
+"""Whose file is read next? The owners of waiting files get turns in order; an owner who was served becomes the last. So
+a file waits for at most one file of each other owner. An owner has one place, over all repositories, while one of their
+files waits.
 """
 
 from collections.abc import Collection
@@ -23,20 +22,20 @@ turns = sa.Table(
 
 
 class Turn(NamedTuple):
-    """An owner's place in the line; the owner with the lowest number is next."""
+    """A place in the line; the lowest number is next."""
 
     number: int
     owner_key: str
 
 
 FRONT = Turn(0, "")
-"""The place before the first owner."""
 
 
 def join(cx: Connection, owner_keys: Collection[str]) -> None:
-    """Put these owners at the end of the line, in the transaction that makes their files wait.
+    """Put these owners at the end of the line, in the transaction that makes their files wait; who is in it keeps their
+    place.
 
-    An owner who is in the line already keeps their place. Nobody can remove these owners before this transaction ends.
+    Nobody can remove them before this transaction ends.
     """
     for owner_key in sorted(set(owner_keys)):
         while True:
@@ -47,7 +46,7 @@ def join(cx: Connection, owner_keys: Collection[str]) -> None:
 
 
 def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Return the next owner after this place, and lock their row. Owners whom another extractor locks are skipped."""
+    """Lock the owner's row; owners whom another extractor locks are skipped."""
     row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 
@@ -57,25 +56,24 @@ def go_to_the_end(cx: Connection, turn: Turn) -> None:
 
 
 def lock(cx: Connection, turn: Turn) -> bool:
-    """Lock the owner's row without waiting. Return False if an open transaction queues a file of theirs."""
+    """Do not wait: return False if an open transaction queues a file of theirs."""
     return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
 
 
 def leave(cx: Connection, turn: Turn) -> None:
-    """Remove an owner from the line. The caller has made sure that no file of theirs waits."""
+    """Remove an owner of whom, as the caller has made sure, no file waits."""
     cx.execute(turns.delete().where(turns.c.owner_key == turn.owner_key))
 
 
 def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
-    """Make a query for one owner in the line: an owner whose first file is due, or who has no waiting file.
+    """Make a query for one owner whose first file is due, or who has no waiting file.
 
-    ``first_due`` is a subquery. For the owner in the column ``OWNER_KEY``, it finds when their first file is due.
+    The subquery ``first_due`` finds when the first file of the owner in ``OWNER_KEY`` is due.
     """
     return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
 
 
 OWNER_KEY = turns.c.owner_key
-"""The column of the owner, for use in a query of another module."""
 
 _LAST = sa.select(sa.func.coalesce(sa.func.max(turns.c.turn), 0) + 1).scalar_subquery()
 

@@ -1,6 +1,5 @@
-"""Compile a filter to a condition in SQL. Every value is a parameter.
-
-No condition evaluates to NULL, so ``NOT`` selects exactly the rows that the condition does not select.
+"""Compile a filter to a condition in SQL. Every value is a parameter. No condition evaluates to NULL, so ``NOT``
+selects exactly the other rows.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Where in a list does the next page begin?
 
-A cursor says where. It is sealed, and valid for one caller and one list.
+A cursor says where: sealed, and valid for one caller and one list.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,16 +13,15 @@ from muniment.ground.refusals import Malformed
 from muniment.repository import keys
 
 Place = tuple[str | int | float | None, ...]
-"""The place of a member in its list: the values by which the list is ordered."""
+"""A list is ordered by these values."""
 
 _PURPOSE = "cursor"
 
 
 class CursorBinding(msgspec.Struct, frozen=True):
-    """What a cursor is valid for: one list as one caller sees it.
+    """What a cursor is valid for.
 
-    ``caller`` is the caller's key, or empty for a list that needs no sign-in. ``selection`` is the filter and the sort
-    as the caller wrote them.
+    ``caller`` is empty for a list that needs no sign-in; ``selection`` is the filter and the sort as written.
     """
 
     repository_id: int
@@ -32,7 +31,7 @@ class CursorBinding(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The page of a list that the caller wants: its number from 1 on, its size in members, and its cursor if any."""
+    """A wanted page: its number from 1 on, its size in members."""
 
     number: int
     size: int
@@ -40,7 +39,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The members to read from the database: at most ``limit``, after a place, or else after ``offset`` members."""
+    """Read at most ``limit`` members after a place, or else after ``offset`` members."""
 
     after: Place | None
     offset: int
@@ -56,7 +55,7 @@ Member = TypeVar("Member", bound=_Placed)
 
 
 def every_page(read: Callable[[Stretch], Sequence[Member]], size: int) -> Iterator[Sequence[Member]]:
-    """Yield all pages of a list, each with at most ``size`` members that know their places. ``read`` reads one page."""
+    """``read`` reads one page."""
     page = read(Stretch(None, 0, size))
     while page:
         yield page
@@ -64,7 +63,7 @@ def every_page(read: Callable[[Stretch], Sequence[Member]], size: int) -> Iterat
 
 
 def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
-    """Return what to read from the database: the page and one member more.
+    """Return the page and one member more.
 
     Raises Malformed if the cursor was not made for this list, this caller and this page.
     """
@@ -78,10 +77,7 @@ def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
 
 
 def next_cursor(cx: Connection, binding: CursorBinding, part: Part, places: Sequence[Place]) -> str | None:
-    """Return the cursor of the next page, or None when no page follows.
-
-    ``places`` has the places of the members that were read: those of this page, and one more if a member follows.
-    """
+    """``places`` has those of this page, and one more if a member follows."""
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])

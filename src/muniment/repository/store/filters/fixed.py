@@ -10,7 +10,7 @@ from muniment.repository.folding import fold
 from muniment.repository.store.filters import cursors, listed, pages, sql, tree
 
 MOST = 490
-"""How many members a list may have. SQLite takes at most 500 queries in one UNION."""
+"""SQLite takes at most 500 queries in one UNION."""
 
 _TEXT, _NUMBER = sa.String(255), sa.BigInteger()
 
@@ -31,10 +31,12 @@ def fixed_page(
     *,
     numbers: Collection[str] = (),
 ) -> list[ListedName]:
-    """List the members that the selection wants, in the selection's order. If it has none, they are ordered by name.
+    """List the wanted members, by name unless the selection sorts them.
 
-    ``members`` maps at most ``MOST`` names to the values of ``property_names``. ``numbers`` are the properties that are
-    integers. Raises UnknownProperty, WrongValue, BadSort.
+    ``members`` maps at most ``MOST`` names to the values of ``property_names``; ``numbers`` are the integers among
+    these.
+
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     query, properties, order = _as_rows(members, property_names, numbers)
     return [ListedName(row.name, place) for row, place in pages.fetch(cx, query, properties, order, stretch, selection)]
@@ -48,7 +50,7 @@ def count_fixed(
     *,
     numbers: Collection[str] = (),
 ) -> int:
-    """Count all members that the selection wants. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     query, properties, _ = _as_rows(members, property_names, numbers)
     return pages.count_members(cx, query, properties, selection)
 

@@ -1,4 +1,4 @@
-"""The properties by which the members of a list are filtered and sorted, each as an SQL expression."""
+"""The properties by which lists are filtered and sorted, each as an SQL expression."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,24 +11,26 @@ from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.filters import sql
 
 Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"]
-"""The kinds of values. A truth value is compared as 1 or 0, a date as an Instant."""
+"""A truth value is compared as 1 or 0, a date as an Instant."""
 
 Test: TypeAlias = Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]
-"""Makes the condition that a value must meet, from the SQL expression of the value."""
+"""Makes the condition from the SQL expression of a value."""
 
 SORTED = 255
-"""How many characters of a text count when a list is sorted by it."""
+"""So many characters of a text count in a sort."""
 
 
 @dataclass(frozen=True)
 class ListedProperty:
     """A property of the members of a list.
 
-    ``value`` is the value that the list is sorted by, and ``compared`` the value that a sort without case uses: for a
-    text, usually its folded form. Both are None if no list can be sorted by the property. ``match`` makes the condition
-    that at least one value of the property meets a test; the condition is never null. ``names`` is given if a value can
-    have several names, as an ACL can. ``names`` makes the condition that a text is one of the names. A property with
-    ``names`` can only be tested for equality with a text. With ``indexed``, a database index holds ``value``.
+    Lists are sorted by ``value``, or without case by ``compared``; both are None for no sort. ``match`` makes the
+    condition, never null, that at least one value meets a test.
+
+    With ``names``, as of an ACL, only equality with a text can be tested: ``names`` makes the condition that it is one
+    of the value's names.
+
+    With ``indexed``, a database index holds ``value``.
     """
 
     kind: Kind
@@ -85,7 +87,7 @@ def plain(value: sa.ColumnElement[str]) -> ListedProperty:
 
 
 def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any]) -> ListedProperty:
-    """Make a property of several values. Each of ``rows`` gives one of them, by the expression ``value``."""
+    """Make a property whose values are ``value`` of each of ``rows``."""
 
     def match(test: Test) -> sa.ColumnElement[bool]:
         return sa.exists(sa.select(sa.literal_column("1")).select_from(rows).where(test(value)))
@@ -94,5 +96,4 @@ def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any])
 
 
 def naming(names: Callable[[str], sa.ColumnElement[bool]]) -> ListedProperty:
-    """Make a property whose value can have several names (``ListedProperty.names``)."""
     return ListedProperty("string", lambda test: test(sa.null()), names=names)

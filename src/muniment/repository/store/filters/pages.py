@@ -1,6 +1,6 @@
-"""Read one page of a list: the members that meet a filter, in the order of a sort, from any place on.
+"""Read a page of a list: what meets a filter, in the order of a sort, from any place on.
 
-The place of a member consists of the values that it is sorted by, and of its key at the end.
+A place consists of the values of the sort, and of a key at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from muniment.repository.store.filters.listed import SORTED, Kind, ListedPropert
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
 
 MOST_COMPARED = 10_000_000
-"""The most comparisons of a filter, times the members of the list that it is for."""
+"""A filter may have so many comparisons, times the members of its list."""
 
 _FEW_COMPARISONS = 20
-"""The members of a list are not counted for a filter with so few comparisons. Counting them might take longer."""
+"""Counting the members might take longer than so few comparisons."""
 
 
 class OrderKey(NamedTuple):
-    """An expression that a list is ordered by. Members without a value come last, in either direction."""
+    """Members without a value come last, in either direction."""
 
     expression: sa.ColumnElement[Any]
     descending: bool = False
@@ -34,9 +34,8 @@ class OrderKey(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The keys of an order. No two members have the same value for every key.
-
-    With ``indexed``, a database index holds the keys, and a page is found by at most one look-up for each key.
+    """No two members have the same value for every key. With ``indexed``, a database index holds the keys, and a page
+    takes at most one look-up for each.
     """
 
     keys: tuple[OrderKey, ...]
@@ -44,10 +43,10 @@ class Order(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Further members of a list, which are found through another table.
+    """Further members of a list, found through another table.
 
-    ``columns`` maps columns of the list's order to columns of the other table with the same values. So an index of the
-    other table finds a page of these members, too.
+    ``columns`` maps columns of the list's order to columns of that table with the same values, so that its index finds
+    a page.
     """
 
     members: sa.Select[Any]
@@ -55,7 +54,7 @@ class Branch(NamedTuple):
 
 
 class ListedRow(NamedTuple):
-    """A row of a list with its place in the order. Its first columns are those that were selected."""
+    """``row`` begins with the columns that were selected."""
 
     row: sa.Row[*tuple[Any, ...]]
     place: cursors.Place
@@ -70,10 +69,10 @@ def fetch(
     selection: Selection = EVERYTHING,
     further: Branch | None = None,
 ) -> list[ListedRow]:
-    """Read the members that the selection wants, at most ``stretch.limit``. They include those of ``further``.
+    """The last key of ``own_order`` has no value twice, and is the last key of every sort. Members of ``further`` are
+    included.
 
-    Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so it
-    is also the last key of every sort. Raises UnknownProperty, WrongValue, BadSort, BadFilter.
+    Raises UnknownProperty, WrongValue, BadSort, BadFilter.
     """
     order = _order(selection, properties, own_order)
     wanted = conditions.condition(selection.filter, properties)
@@ -117,12 +116,12 @@ def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: Order
 
 
 def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
-    """Return the first column of these members, sorted. No two members may have the same value of the last key."""
+    """Return the first column. No two members may have the same value of the last key."""
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 
 def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
-    """Return whether the selection wants a member that is in no table, but has these values.
+    """``member`` is in no table.
 
     Raises what ``fetch`` raises.
     """
@@ -202,10 +201,9 @@ def _read(
     limit: int,
     offset: int = 0,
 ) -> list[ListedRow]:
-    """Read the first rows of all branches together, in one statement.
+    """Read all branches in one statement.
 
-    ``behind`` has, for each branch, a condition that only rows after the previous page meet. It is None if no row is to
-    be left out.
+    ``behind`` has, for each branch, the condition of rows after the previous page.
     """
     order = branches[0][1]
     queries = []

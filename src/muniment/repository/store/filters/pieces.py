@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class TextPiece(NamedTuple):
-    """A piece, its kind, and where it begins, counted from 0. The last piece has the kind ``end``, and is empty."""
+    """``at`` counts from 0. The last piece has the kind ``end``, and is empty."""
 
     kind: str
     text: str
@@ -24,7 +24,7 @@ class TextPiece(NamedTuple):
         return self.kind in ("name", "mark") and self.text.lower() in words
 
     def content(self) -> str:
-        """Return the text between the quotes. A doubled quote in it stands for one quote."""
+        """Return the text between the quotes; a doubled quote stands for one."""
         return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
 
     def quote(self) -> str:
@@ -35,10 +35,11 @@ class TextPiece(NamedTuple):
 
 
 class PieceReader:
-    """Steps through the pieces of a text from left to right. The reader of each language extends it.
+    """Steps through the pieces of a text; the reader of each language extends it.
 
-    The groups of ``pattern`` are the kinds of pieces. ``whole`` is the name of the text in refusals. The methods raise
-    ``refusal`` for a piece that the language does not allow in its place.
+    The groups of ``pattern`` are the kinds of pieces, ``whole`` names the text in refusals.
+
+    The methods raise ``refusal`` for a piece that the language does not allow in its place.
     """
 
     def __init__(self, text: str, pattern: re.Pattern[str], whole: str, refusal: type[Refusal]) -> None:
@@ -61,7 +62,6 @@ class PieceReader:
         return piece
 
     def _check(self, word: str) -> None:
-        """Refuse the current piece unless it is this word or mark."""
         if not self._current.says(word):
             raise self._unexpected(word.upper() if word.isalpha() else repr(word))
 

@@ -19,10 +19,9 @@ from muniment.repository.store.filters.tree import (
 )
 
 MAX_CHARACTERS = 4000
-"""The most characters of a filter, and of a sort."""
 
 MAX_DEPTH = 20
-"""The deepest nesting of parentheses, including those of ``not``."""
+"""Those of ``not`` count, too."""
 
 MAX_COMPARISONS = 100
 
@@ -35,10 +34,7 @@ _FUNCTIONS: dict[str, Operator] = {one: one for one in ("starts-with", "contains
 
 
 def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Selection:
-    """An empty text means none.
-
-    ``neutral`` translates a property's name on the wire into the code's own. Raises BadFilter, BadSort.
-    """
+    """``neutral`` translates a property's name on the wire into the code's own. Raises BadFilter, BadSort."""
     condition = None if not filter_text.strip() else _Reader(filter_text, neutral).read()
     keys = read_sort(sort_text, neutral)
     text = f"{len(filter_text)} {filter_text} {sort_text}" if condition is not None or keys else ""
@@ -46,7 +42,7 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
 
 
 def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
-    """An empty text means none. ``neutral`` is as in ``read``. Raises BadSort."""
+    """Raises BadSort."""
     return () if not text.strip() else tuple(_sort_keys(text, neutral))
 
 

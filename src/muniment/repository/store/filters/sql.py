@@ -1,7 +1,7 @@
 """The few expressions that SQLite and PostgreSQL spell differently, so that both compare and order alike.
 
-Values of properties are stored as JSON: an object of lists, in a column of text. PostgreSQL chooses the order in which
-it looks at rows and conditions, so no expression here may fail on any row, even a row of another repository.
+Properties are stored as JSON: an object of lists, in a column of text. PostgreSQL chooses the order of rows and
+conditions, so no expression may fail on any row, even of another repository.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def _(element: _Spelled, compiler: SQLCompiler, **options: Any) -> str:
 
 
 class first_value(_Spelled):  # noqa: N801 - SQL functions are written in lower case
-    """The first value of a property in a column of JSON: ``first_value(column, name)``, null if there is none."""
+    """The first value of a property in JSON, or null: ``first_value(column, name)``."""
 
     inherit_cache = True
     sqlite = "json_extract({0}, '$.\"' || {1} || '\"[0]')"
@@ -35,9 +35,8 @@ class first_value(_Spelled):  # noqa: N801 - SQL functions are written in lower 
 
 
 class values_of(_Spelled):  # noqa: N801
-    """All values of a property, as rows: ``values_of(column, other column, name)``.
-
-    If the first column has the property, the other one is not read.
+    """All values of a property, as rows: ``values_of(column, other column, name)``; the other one is read if the first
+    lacks the property.
     """
 
     inherit_cache = True
@@ -49,7 +48,7 @@ class values_of(_Spelled):  # noqa: N801
 
 
 class as_text(_Spelled):  # noqa: N801
-    """A value from JSON as a text. SQLite leaves the value as it is."""
+    """SQLite leaves the value as it is."""
 
     inherit_cache = True
     type = sa.Text()
@@ -57,7 +56,7 @@ class as_text(_Spelled):  # noqa: N801
 
 
 class as_whole(_Spelled):  # noqa: N801
-    """A value from JSON that is a whole number.
+    """A whole number from JSON.
 
     PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
     """
@@ -69,7 +68,7 @@ class as_whole(_Spelled):  # noqa: N801
 
 
 class as_double(_Spelled):  # noqa: N801
-    """A value from JSON as a number.
+    """A number from JSON.
 
     PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
     """
@@ -88,7 +87,7 @@ class as_truth(_Spelled):  # noqa: N801
 
 
 class by_code_point(_Spelled):  # noqa: N801
-    """A text that is compared by its code points, whatever the database's own order of texts is."""
+    """A text compared by code points, whatever the database's own order is."""
 
     inherit_cache = True
     type = sa.Text()
@@ -96,7 +95,7 @@ class by_code_point(_Spelled):  # noqa: N801
 
 
 class position_of(_Spelled):  # noqa: N801
-    """The place in a text at which a part begins, counted from 1: ``position_of(text, part)``. 0 if it is not there."""
+    """Where a part begins in a text, from 1, or 0: ``position_of(text, part)``."""
 
     inherit_cache = True
     type = sa.Integer()
@@ -126,7 +125,7 @@ class _Numbers(sa.TypeDecorator[Sequence[int]]):
 
 
 def numbers_parameter(numbers: Sequence[int]) -> sa.ColumnElement[Any]:
-    """Make one parameter that holds a list of whole numbers. The list may have any length."""
+    """Make one parameter for a list of any length."""
     return sa.literal(list(numbers), _Numbers())
 
 

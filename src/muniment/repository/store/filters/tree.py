@@ -1,4 +1,4 @@
-"""A filter and a sort as they were read: which members of a list are wanted, and in which order."""
+"""A filter and a sort as they were read."""
 
 from typing import Literal, TypeAlias
 
@@ -8,14 +8,14 @@ Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "starts-with", "c
 
 
 class LiteralValue(msgspec.Struct, frozen=True):
-    """A value that stands in a filter. ``text`` is without quotes, and without ``date(...)`` around it."""
+    """``text`` is without quotes, and without ``date(...)`` around it."""
 
     kind: Literal["text", "number", "date", "truth"]
     text: str
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A property compared with a value. Of a property with several values, at least one must match."""
+    """Of several values, at least one must match."""
 
     name: str
     operator: Operator
@@ -24,7 +24,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class HasOneOf(msgspec.Struct, frozen=True):
-    """A property that has one of these values. Only DQL has this test."""
+    """Only DQL has this test."""
 
     name: str
     literals: tuple[LiteralValue, ...]
@@ -32,10 +32,7 @@ class HasOneOf(msgspec.Struct, frozen=True):
 
 
 class LiesBetween(msgspec.Struct, frozen=True):
-    """A property with a value between two others, both included. Of several values, one must be between both.
-
-    Only DQL has this test.
-    """
+    """Both ends count; of several values, one must be between both. Only DQL has this test."""
 
     name: str
     low: LiteralValue
@@ -44,7 +41,7 @@ class LiesBetween(msgspec.Struct, frozen=True):
 
 
 class FitsPattern(msgspec.Struct, frozen=True):
-    """A property whose text consists of these pieces. Only DQL has this test.
+    """Only DQL has this test.
 
     A piece that is a text stands for itself, an empty text for any run of characters, and None for exactly one
     character.
@@ -56,7 +53,7 @@ class FitsPattern(msgspec.Struct, frozen=True):
 
 
 class HasNoValue(msgspec.Struct, frozen=True):
-    """The test that a property has no value. Only DQL has it."""
+    """Only DQL has this test."""
 
     name: str
     place: int
@@ -81,13 +78,12 @@ class Not(msgspec.Struct, frozen=True):
 
 
 PropertyTest: TypeAlias = Comparison | HasOneOf | LiesBetween | FitsPattern | HasNoValue
-"""A condition for one property."""
 
 Filter: TypeAlias = PropertyTest | AllOf | AnyOf | Not
 
 
 class SortKey(msgspec.Struct, frozen=True):
-    """A property to sort by. ``folded``: texts are ordered without case. ``place`` says where the sort names it."""
+    """``folded``: texts are ordered without case. ``place`` says where the sort names it."""
 
     name: str
     descending: bool
@@ -96,10 +92,9 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which members of a list are wanted, and in which order.
+    """Without a filter, all members are wanted; without a sort, the list's own order.
 
-    Without a filter, all members are wanted. Without a sort, they come in the list's own order. ``text`` is the
-    selection as its caller wrote it: cursors are bound to it.
+    ``text`` is the selection as its caller wrote it: cursors are bound to it.
     """
 
     filter: Filter | None = None
@@ -108,4 +103,3 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 EVERYTHING = Selection()
-"""All members of a list, in its own order."""

@@ -1,7 +1,7 @@
-"""What does a file say about itself? That becomes the value of those properties for which its object has none.
+"""What does a file say about itself? It fills properties that have no value.
 
-A content always has a date. The date in the file takes its place if nobody gave it: if it is the moment at which the
-repository got the content (docs/decisions/0103).
+A content always has a date. The date in the file replaces one that nobody gave: the moment when the repository got the
+content (docs/decisions/0103).
 """
 
 import contextlib
@@ -18,14 +18,12 @@ from muniment.repository.store.objects.properties import properties, stored_valu
 from muniment.repository.store.objects.table import StoredObject, fold_texts, objects, read_row
 
 _EARLIEST = read_timestamp("1900-01-01")
-"""Before it there were no files: such a date, as one in the future, comes from a clock that was not set."""
+"""An earlier date, as one in the future, comes from a clock that was not set."""
 
 
 def keep_found_properties(cx: Connection, job: Job, found: Mapping[str, Sequence[str]], now: Instant) -> None:
-    """Give an object the values that its file holds, by the names of properties, and note the change.
-
-    Nothing changes if the object has another content by now. The revision and the date of modification stay as they
-    are: nobody changed the object.
+    """Keep what a file says of itself, and note the change, unless the object has another content by now. Revision and
+    modification date stay: nobody changed the object.
     """
     is_same = sa.and_(objects.c.id == job.object_id, objects.c.content_key == job.content_key)
     query = sa.select(objects).where(is_same).with_for_update()

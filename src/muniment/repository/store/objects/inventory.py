@@ -23,7 +23,6 @@ _SUMMARIES_BY_COUNTER = PreparedStatement(_SUMMARY.where(objects.c.seq.in_(sa.bi
 
 
 def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, StoredObject]:
-    """Return these objects by id, whatever the caller's rights; objects that are gone are left out."""
     by_id: dict[str, StoredObject] = {}
     for some in portions(sorted(set(ids))):
         portion = map(read_row, _BY_IDS.all(cx, ids=some))
@@ -32,7 +31,7 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
 
 
 def versions(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> dict[str, list[StoredObject]]:
-    """Return all versions of these trees by chronicle id, the current one first; trees that are gone are left out."""
+    """Return all versions of each tree, the current one first."""
     first = rows(cx, repository_id, chronicle_ids)
     trees = {chronicle_id: [stored] for chronicle_id, stored in first.items() if stored.version.chronicle_id is None}
     for others in portions(sorted(set(chronicle_ids) - trees.keys())):
@@ -44,27 +43,25 @@ def versions(cx: Connection, repository_id: int, chronicle_ids: Collection[str])
 
 
 def summaries(cx: Connection, repository_id: int, ids: Sequence[str]) -> dict[str, ObjectSummary]:
-    """Return the summaries of at most a page of objects by id. It takes a third of the time of ``rows``."""
+    """Look up at most a page. It takes a third of the time of ``rows``."""
     portion = _SUMMARIES.all(cx, ids=ids)
     return {row[2]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
 
 
 def summaries_by_counter(cx: Connection, repository_id: int, counters: Sequence[int]) -> dict[int, ObjectSummary]:
-    """Return the summaries of at most a page of objects by counter, as ``summaries`` does by id."""
     portion = _SUMMARIES_BY_COUNTER.all(cx, counters=counters)
     return {row[1]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
 
 
 def next_objects(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[StoredObject]:
-    """Return the next ``limit`` objects after ``after_seq`` in the order of ``seq``, whatever the caller's rights."""
+    """Go on in the order of ``seq``."""
     query = sa.select(objects).where(objects.c.repository_id == repository_id, objects.c.seq > after_seq)
     return [read_row(row) for row in cx.execute(query.order_by(objects.c.seq).limit(limit))]
 
 
 def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = False) -> tuple[int, list[StoredObject]]:
-    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first ``limit`` of them.
-
-    With ``as_default``, these are the folders that have the ACL as their default.
+    """Count the objects that carry an ACL, or with ``as_default`` have it as their default; return the first ``limit``,
+    too.
     """
     carries = (objects.c.default_acl_id if as_default else objects.c.acl_id) == acl_id
     count = cx.execute(sa.select(sa.func.count()).where(carries)).scalar_one()
@@ -75,11 +72,9 @@ def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = Fals
 def values(
     stored: StoredObject, catalogue: Catalogue, acl_name: str, lacking: Container[str] = ()
 ) -> dict[str, list[properties.Value]]:
-    """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
-
-    The argument ``acl_name`` is the value of the property of that name; if the argument is empty, the property has no
-    value. Dates are cut to milliseconds. Properties without a value are left out, and so are ``r_index_status``, which
-    ``extraction/queue`` knows, and those of ``object_types.SHOWN_ONLY``.
+    """Return values by neutral name, without properties in ``lacking`` or without a value, ``r_index_status``, which
+    ``extraction/queue`` knows, and ``object_types.SHOWN_ONLY``. ``acl_name`` may be empty. Dates are cut to
+    milliseconds.
     """
     every_value: dict[str, list[properties.Value]] = {
         **stored.properties,
@@ -104,10 +99,7 @@ def values(
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
-    """Count each owner's objects and their bytes, by the owner's key. Objects in the wastebasket are counted, too.
-
-    The function reads all objects. The counts in ``usage`` must equal these.
-    """
+    """Count with the wastebasket, reading all objects: the counts in ``usage`` must equal these."""
     query = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
     rows = cx.execute(query.group_by(objects.c.owner_key).order_by(objects.c.owner_key))
     sums, further = further_contents.sums(), dict[str, int]()

@@ -50,14 +50,13 @@ _LOOK_UPS = [
     (PreparedStatement(query), PreparedStatement(query.with_for_update()))
     for query in (_FOR_CALLER, _FOR_ADMINISTRATOR)
 ]
-"""The queries for an object by its id. The first index says whether an administrator asks, the second one
-whether the row is locked."""
+"""The index says whether an administrator asks, then whether the row is locked."""
 
 _KINDS: Mapping[str, changes.Kind] = {"owner": "owner", "acl_id": "acl"}
-"""The kind of change that is noted when one of these columns gets a new value."""
+"""What is noted when one of these columns changes."""
 
 NOT_EMPTY = "The folder is not empty."
-"""Why a folder is not deleted. The sentence says nothing about objects that the caller may not see."""
+"""It says nothing about objects that the caller may not see."""
 
 _INSERT = PreparedStatement(objects.insert())
 _LAST_SEQ = PreparedStatement(
@@ -78,13 +77,12 @@ def keep_new(
     *,
     shared: Collection[str] = (),
 ) -> list[StoredObject]:
-    """Store new objects, and return them. Each gets the next counter and an id, and its creation is noted.
+    """Store objects. Each gets the next counter and an id, and its creation is noted.
 
-    ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
-    must still be read. ``shared`` are the keys of those contents that belong to other objects and are not new. If equal
-    bytes are kept already, the returned object names the kept content, and the caller later removes the new content.
-    ``quota`` limits what each owner may have; None means no limit. Raises UnknownType, QuotaExceeded, and
-    VersionConflict when a draft refers to something that is gone.
+    ``drafts`` have no ``seq`` and ``id`` yet, and no text if it must still be read. ``shared`` are the keys of contents
+    of other objects. For equal bytes, the object names the kept content, and the caller later removes the new one.
+
+    Raises UnknownType, QuotaExceeded, and VersionConflict when a draft refers to something that is gone.
     """
     kept = iter(stored_contents.keep_or_share(cx, [draft.content for draft in drafts], shared))
     drafts = [msgspec.structs.replace(draft, content=next(kept)) for draft in drafts]
@@ -114,10 +112,11 @@ def keep_new(
 def put_back(
     cx: Connection, view: RepositoryView, stored_objects: Sequence[StoredObject], now: Instant
 ) -> list[StoredObject]:
-    """Store objects that have ids already, such as restored ones. Their owners' counts stay as they are.
+    """Store objects that have ids, such as restored ones; their owners' counts stay.
 
-    In ``stored_objects``, each object comes after the folders in which it lies. The texts of their contents are read
-    again. Raises UnknownType, and VersionConflict when an object refers to something that is gone.
+    Each comes after the folders in which it lies. Texts are read again.
+
+    Raises UnknownType, and VersionConflict when an object refers to something that is gone.
     """
     object_types.hold(cx, view.repository.id, view.catalogue, [each.type for each in stored_objects])
     with _broken_references_refused():
@@ -141,9 +140,9 @@ def read(
     *,
     lock: bool = False,
 ) -> tuple[StoredObject, Permission]:
-    """Return an object of this kind and the caller's permission on it, by one statement. Raises UnknownObject.
+    """Return an object and the caller's permission, by one statement.
 
-    ``lock`` keeps other transactions from changing the object until the end of this one.
+    Raises UnknownObject. ``lock`` keeps others from changing it until the transaction ends.
     """
     folded_id = object_id.lower()
     if object_ids.may_be_of(folded_id, kind):
@@ -159,7 +158,7 @@ def read(
 def readable(
     cx: Connection, repository: Repository, object_id: str, principals: Principals, *, lock: bool = False
 ) -> StoredObject:
-    """Return an object whose content the caller may read. ``lock`` is as in ``read``.
+    """Return an object whose content the caller may read.
 
     Raises UnknownObject, NotPermitted.
     """
@@ -178,7 +177,7 @@ def change(
     expected: int | None = None,
     kind: str = "object",
 ) -> StoredObject:
-    """Change these properties of an object; the others stay. ``expected`` is the revision that the caller has seen.
+    """``expected`` is the revision that the caller has seen.
 
     Only the owner or an administrator may assign the ACL. Only an administrator may assign the owner. Raises
     UnknownObject, NotPermitted, CheckedOut, VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable,
@@ -215,7 +214,7 @@ def change(
 
 
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:
-    """Return, by column, the values of those ``new`` properties that have columns of their own.
+    """Return the values of properties with columns of their own.
 
     Raises WrongValue (an empty name, or one that is too long), UnknownAcl.
     """
@@ -238,10 +237,7 @@ def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Valu
 def lock_to_change(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, expected: int | None = None
 ) -> StoredObject:
-    """Read an object that the caller may change, and lock its row.
-
-    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut.
-    """
+    """Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     refuse_others(stored, principals)
@@ -251,7 +247,10 @@ def lock_to_change(
 def put_into_folders(
     cx: Connection, stored: StoredObject, principals: Principals, folder_ids: Sequence[str], now: Instant
 ) -> StoredObject:
-    """Put an object whose row is locked into exactly these folders. Raises VersionConflict if one of them is gone."""
+    """Put an object into exactly these folders; its row is locked.
+
+    Raises VersionConflict if one of them is gone.
+    """
     with _broken_references_refused():
         columns = filing.write(cx, stored, folder_ids)
     return update(cx, stored, principals, ["properties"], now, **columns)
@@ -271,14 +270,14 @@ def replace_content(
     text: queue.ExtractedText | None = None,
     quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Replace the main content of an object, and return the object.
+    """For equal bytes, the object names the kept content: after the commit, the caller removes the ``freed`` contents,
+    and ``content`` if unnamed.
 
-    If equal bytes are kept already, the object names the kept content. After the commit, the calling code removes the
-    ``freed`` contents, and ``content`` if the object does not name it. ``content_date`` is the date of the new content.
-    Without one, a first content keeps the date that its object has, and any other content is dated ``now``. ``text`` is
-    the text of the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not
-    checked if the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for
-    folders), CheckedOut, Superseded, QuotaExceeded.
+    Without a ``content_date``, a first content keeps its object's date, another is dated ``now``. Without ``text``, it
+    is read later. ``quota`` limits the owner, unless the caller is an administrator.
+
+    Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut, Superseded,
+    QuotaExceeded.
     """
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
@@ -312,7 +311,7 @@ def check_holds_content(object_id: str) -> None:
 
 
 def refuse_others(stored: StoredObject, principals: Principals) -> None:
-    """Raise CheckedOut if somebody else has the object checked out, even if the caller is an administrator."""
+    """Raise CheckedOut if somebody else has it checked out, even for an administrator."""
     lock = stored.version.lock
     if lock is not None and not principals.is_(lock.owner_key):
         raise CheckedOut(f"{lock.owner} has this object checked out since {timestamp(lock.since)}.")
@@ -329,10 +328,10 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> StoredObject:
-    """After the commit, the caller removes its ``freed`` contents.
+    """After the commit, the caller removes the ``freed`` contents; none are freed while the object stays in the
+    wastebasket for ``keep_days``.
 
-    With ``keep_days``, the object stays in the wastebasket for so many days, and nothing is freed. Raises
-    UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse (for a folder that is not empty).
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse (for a folder that is not empty).
     """
     stored = lock_to_delete(cx, repository, principals, object_id, kind, expected)
     if object_ids.holds_objects(stored.id) and filing.lock_children(cx, [stored.id], 1):
@@ -343,7 +342,7 @@ def delete(
 def lock_to_delete(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str, expected: int | None
 ) -> StoredObject:
-    """Read an object that the caller may delete, and lock its row. Raises what ``delete`` raises, except InUse."""
+    """Raises what ``delete`` raises, except InUse."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, kind, expected)
     require(permission, Permission.DELETE, "delete this object")
     refuse_others(stored, principals)
@@ -353,11 +352,12 @@ def lock_to_delete(
 def remove(
     cx: Connection, stored_objects: Sequence[StoredObject], by: Principals, now: Instant, keep_days: int = 0
 ) -> list[StoredObject]:
-    """Remove objects of one repository, and note the changes. Return each object with the position of its change. In
-    ``stored_objects``, an object comes before its folders. The last object is the one with which the others are
-    deleted. If a tree of versions loses members, the tree is mended. After the commit, the caller removes the ``freed``
-    contents. With ``keep_days``, the objects stay in the wastebasket for so many days, and nothing is freed. Raises
-    InUse for a folder in which other objects lie."""
+    """Remove objects of one repository, each before its folders, and the one with which the others are deleted last.
+    Return each with the position of its change. Trees of versions are mended. After the commit, the caller removes the
+    ``freed`` contents; none are freed while objects stay in the wastebasket for ``keep_days``.
+
+    Raises InUse for a folder in which other objects lie.
+    """
     ids = [each.id for each in stored_objects]
     further: dict[str, list[further_contents.ObjectContent]] = {}
     filing.drop(cx, stored_objects)
@@ -387,7 +387,7 @@ def remove(
 def give(
     cx: Connection, repository_id: int, ids: Collection[str], owner: str, owner_key: str, by: Principals, now: Instant
 ) -> int:
-    """Give these objects to another owner, and note each change. Returns how many belonged to somebody else before."""
+    """Return how many were somebody else's."""
     cx.execute(sa.select(objects.c.seq).where(objects.c.id.in_(ids)).order_by(objects.c.seq).with_for_update())
     gifts = [stored for stored in inventory.rows(cx, repository_id, ids).values() if stored.owner_key != owner_key]
     gifts.sort(key=lambda stored: stored.seq)
@@ -415,7 +415,7 @@ def give(
 def lock_to_use(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str, expected: int | None
 ) -> tuple[StoredObject, Permission]:
-    """Read an object and the caller's permission, and lock its row. Raises UnknownObject, VersionConflict."""
+    """Raises UnknownObject, VersionConflict."""
     stored, permission = read(cx, repository, object_id, principals, kind, lock=True)
     if expected is not None and stored.revision != expected:
         raise VersionConflict("The object has changed since the version you named: read it again.")
@@ -423,7 +423,7 @@ def lock_to_use(
 
 
 def require(permission: Permission, least: Permission, action: str) -> None:
-    """Raise NotPermitted if the permission is too low; the sentence names the action and the needed permission."""
+    """The refusal names the action and the needed permission."""
     if permission < least:
         raise NotPermitted(f"You may not {action}: it takes the permission {least.name.capitalize()}.")
 
@@ -449,8 +449,10 @@ def update(
     now: Instant,
     **columns: object,
 ) -> StoredObject:
-    """Change columns of an object whose row is locked, note the kinds of change, and return the object. It gets a new
-    revision. Raises VersionConflict if something that the object refers to is gone."""
+    """Change a locked object, which gets a new revision.
+
+    Raises VersionConflict if something that the object refers to is gone.
+    """
     texts: dict[str, Any] = {name: columns[name] for name in ("name", "owner", "media_type") if name in columns}
     if "properties" in columns:
         texts["properties"] = stored_values.decode(str(columns["properties"]))

@@ -1,13 +1,10 @@
 """The tables of objects and of their types, and what rows of objects hold.
 
-Only this room, ``removal`` and ``exports/rebuilding`` use the tables.
+Only this room, ``removal`` and ``exports/rebuilding`` use them.
 
-``properties`` and ``folded`` are each a JSON object of lists. ``folded`` holds, by property, the folded forms of texts
-that a database cannot fold itself (``folding.is_plain``). It is null for most objects.
-
-``folder_id`` is the first folder in which an object lies. ``further_folders`` is a JSON list of the ids of its other
-folders, and null for most objects. For each of these folders there is also a row in ``folder_links``, by which the
-object is found from the folder.
+``properties`` and ``folded`` are JSON objects of lists; ``folded`` has the folded forms that a database cannot make
+(``folding.is_plain``). ``further_folders`` is a JSON list of all folders but the first, ``folder_id``: each has a row
+in ``folder_links``, by which the folder finds the object.
 """
 
 from collections.abc import Sequence
@@ -87,7 +84,6 @@ objects = sa.Table(
 )
 
 IS_CURRENT = objects.c.former == sa.literal_column("0")
-"""The condition that an object is no former version."""
 
 folder_links = sa.Table(
     "folder_links",
@@ -99,8 +95,9 @@ folder_links = sa.Table(
     required("former", sa.SmallInteger),
     sa.Index("ix_folder_links_folder", "folder_id", "former", "name", "seq"),
 )
-"""The links of objects to their further folders. ``name``, ``seq`` and ``former`` repeat the columns of the object's
-own row, so that the list of a folder can be read in the order of an index."""
+"""Links to further folders. ``name``, ``seq`` and ``former`` repeat the object's columns, so that an index gives the
+order of a folder's list.
+"""
 
 
 wastebasket = sa.Table(
@@ -126,9 +123,10 @@ wastebasket = sa.Table(
     sa.Column("content_sha256", sa.LargeBinary, nullable=True),
     sa.Index("ix_wastebasket_repository", "repository_id", "deleted", "seq"),
 )
-"""Deleted objects that can still be restored. ``object`` is the StoredObject as JSON, ``root`` the id of the object
-with which it was deleted (perhaps its own), ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is
-gone: deleted objects do not keep a named ACL from being removed."""
+"""``object`` is the StoredObject as JSON, ``root`` the id of the object with which it was deleted (perhaps its own),
+``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is gone: deleted objects keep no named ACL from
+being removed.
+"""
 
 
 def further_columns() -> Sequence[sa.Column[Any]]:
@@ -153,7 +151,7 @@ discarded_contents = sa.Table(
     *further_columns(),
     sqlite_autoincrement=True,
 )
-"""The further contents of the objects in the wastebasket, as ``further_contents`` held them."""
+"""They are kept as ``further_contents`` held them."""
 
 
 object_types = sa.Table(
@@ -188,15 +186,15 @@ type_properties = sa.Table(
 
 
 class StoredObject(msgspec.Struct, frozen=True):
-    """One object as it is stored, in our neutral names.
+    """One object in our neutral names.
 
-    ``owner`` is the user id of the owner, and ``owner_key`` is the key that stands for the owner (``bearers``).
-    ``properties`` holds the properties without a field here, such as the title and the custom ones; a date is an
-    Instant. The file name of the content is the object's name. ``content_date`` is the content's own date, such as the
-    modification time of an imported file. In the object that a writing function returns, ``position`` is the position
-    of the change in the change log, and ``freed`` holds the keys of contents that no row names any more. The caller
-    removes their bytes after the commit. If the object is a folder, new objects in it get the ACL ``default_acl_id``,
-    or if this is None, the folder's own ACL.
+    ``owner`` is a user id, ``owner_key`` the key that stands for the owner (``bearers``). ``properties`` are those
+    without a field here; a date is an Instant. The object's name is the content's file name, ``content_date`` the
+    content's own date, such as a file's modification time.
+
+    A writing function sets ``position``, of the change in the change log, and ``freed``, keys that no row names any
+    more: the caller removes their bytes after the commit. In a folder, new objects get ``default_acl_id``, or the
+    folder's own ACL.
     """
 
     seq: int
@@ -237,7 +235,7 @@ class StoredObject(msgspec.Struct, frozen=True):
 
 
 class ObjectSummary(msgspec.Struct, frozen=True):
-    """The fields of an object that a page of hits shows, and those that decide who may see the object."""
+    """What a page of hits shows, and what decides who may see it."""
 
     seq: int
     id: str
@@ -251,7 +249,7 @@ class ObjectSummary(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The first title of the object; empty without one."""
+        """Return the first title, or an empty text."""
         return str(next(iter(stored_values.decode(self.properties).get("title", ())), ""))
 
 
@@ -260,19 +258,14 @@ _SAME_NAME = [
     for column in objects.columns
     if column.name in StoredObject.__struct_fields__ and column.name not in ("default_acl_id", "further_folders")
 ]
-"""The names of the columns that have a field of the same name, except ``default_acl_id`` and ``further_folders``."""
 
 _ids = msgspec.json.Decoder(tuple[str, ...])
 
 _OWN_COLUMNS = len(objects.c) - len(version.columns(FIRST))
-"""How many columns come before those that make the object a version."""
 
 
 def read_row(row: Sequence[Any]) -> StoredObject:
-    """The row has all columns of the table in their order.
-
-    It reads columns by number, because for a page of hits this takes half the time of reading them by name.
-    """
+    """Read all columns in order: by number, this takes half the time."""
     *same_name, encoded, media_type, key, size, digest, _folded, default_acl_id, further, dated = row[:_OWN_COLUMNS]
     content = None if key is None else StoredContent(key, size, bytes(digest))
     of_version = version.read(row[_OWN_COLUMNS:])
@@ -296,12 +289,12 @@ def read_ids(text: str | None) -> tuple[str, ...]:
 
 
 def encode_ids(ids: Sequence[str]) -> str | None:
-    """Write the ids of further folders for the column ``further_folders``; None if there are none."""
+    """Return None for no ids."""
     return msgspec.json.encode(list(ids)).decode() if ids else None
 
 
 def fold_texts(stored: StoredObject) -> str | None:
-    """Write as JSON the folded forms of those texts that a database cannot fold itself; None if there are none."""
+    """Write JSON of the texts that a database cannot fold itself; return None if there are none."""
     forms = folded_forms(
         {
             **stored.properties,

@@ -1,8 +1,9 @@
 """Which versions does a tree have, and how is the tree mended when some are removed? One version is current.
 
-If the antecedent of a version is removed, the nearest remaining version before the antecedent takes its place. If the
-current version is removed, the nearest remaining version before it becomes current. If none remains before it, the
-newest version of the tree becomes current. Source: docs/interface.md, ours 17.
+For a removed antecedent, the nearest remaining version before it takes its place; for a removed current version, the
+nearest before it becomes current, or else the tree's newest.
+
+Source: docs/interface.md, ours 17.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +25,7 @@ from muniment.repository.store.objects.table import StoredObject, fold_texts, ob
 
 
 class Member(NamedTuple):
-    """A version of a tree, with the facts that the tree needs."""
+    """A version with what its tree needs."""
 
     chronicle_id: str
     seq: int
@@ -39,7 +40,7 @@ def serialize(cx: Connection, chronicle_id: str) -> None:
 
 
 def members(cx: Connection, chronicle_ids: Collection[str]) -> list[Member]:
-    """Return the versions of these trees, tree by tree, the oldest first, whatever a caller's rights."""
+    """Return the versions tree by tree, the oldest first, whatever a caller's rights."""
     columns = [objects.c[name] for name in Member._fields]
     every: list[Member] = []
     for ids in portions(sorted(chronicle_ids)):
@@ -50,7 +51,7 @@ def members(cx: Connection, chronicle_ids: Collection[str]) -> list[Member]:
 
 
 def current_id(cx: Connection, stored: StoredObject) -> str:
-    """Return the id of the current version of an object's tree, whatever the caller's rights."""
+    """Find the current version, whatever the caller's rights."""
     if not stored.version.former:
         return stored.id
     query = sa.select(objects.c.id).where(objects.c.chronicle_id == stored.chronicle_id, objects.c.former == 0)
@@ -60,10 +61,7 @@ def current_id(cx: Connection, stored: StoredObject) -> str:
 def put(
     cx: Connection, stored: StoredObject, new: Version, now: Instant, kind: changes.Kind = "version", **columns: object
 ) -> StoredObject:
-    """Set an object's version to ``new``, note the change, and return the object. The object's row must be locked.
-
-    ``columns`` are other columns to change. The modification date and the modifier stay.
-    """
+    """Set the version of a locked object, whose modification date and modifier stay."""
     changed = msgspec.structs.replace(stored, version=new, revision=stored.revision + 1)
     texts = {"folded": fold_texts(changed), "revision": changed.revision}
     cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**version.columns(new), **texts, **columns))
@@ -73,12 +71,12 @@ def put(
 
 
 def bearing(cx: Connection, tree: Collection[Member], labels: Collection[str]) -> list[StoredObject]:
-    """Read the versions of a tree that have one of these labels, whatever a caller's rights, and lock their rows."""
+    """Read versions that have one of the labels, whatever a caller's rights, and lock their rows."""
     return _rows(cx, [each.id for each in tree if not set(labels).isdisjoint(each.labels[1:])])
 
 
 def without(of: Version, labels: Collection[str]) -> Version:
-    """Return a version without these labels. A version that loses ``CURRENT`` becomes a former version."""
+    """Make it a former version if it loses ``CURRENT``."""
     left = (of.number, *(label for label in of.labels[1:] if label not in labels))
     return msgspec.structs.replace(of, labels=left, former=CURRENT not in left)
 
@@ -89,7 +87,7 @@ def adopt(cx: Connection, first_id: str, tree: Collection[Member], now: Instant)
 
 
 def mend(cx: Connection, removed: Sequence[StoredObject], now: Instant) -> None:
-    """Mend the trees from which these objects were just removed. Objects that were never checked in cost nothing."""
+    """Mend the trees of objects just removed. Objects never checked in cost nothing."""
     gone = {stored.id: stored for stored in removed if stored.version.chronicle_id is not None}
     trees = sorted({stored.chronicle_id for stored in gone.values()})
     for chronicle_id in trees:

@@ -1,7 +1,8 @@
 """Which deleted objects can still be restored?
 
-If the setting ``wastebasket_days`` is not 0, a deletion moves the whole row of an object into the wastebasket. So no
-search and no other list has the object any more. Its content stays stored, and still counts against the owner's quota.
+If ``wastebasket_days`` is not 0, a deletion moves the row here, so that no search and no other list has it. The content
+stays stored, and counts against the owner's quota.
+
 Source: docs/interface.md, ours 18; decision 0077.
 """
 
@@ -24,7 +25,6 @@ from muniment.repository.store.permissions.principals import Permission, Princip
 from muniment.repository.store.repositories import Repository
 
 DAY = 86_400_000_000
-"""Microseconds of a day."""
 
 _BY_DELETION = pages.Order(
     (
@@ -36,10 +36,8 @@ _decoder = msgspec.json.Decoder(StoredObject)
 
 
 class Discard(NamedTuple):
-    """A deleted object as it was, who deleted it, when, and when it expires.
-
-    ``root`` is the id of the object with which it was deleted: this object, a folder above it, or the newest of the
-    versions that were deleted together.
+    """``root`` is the object with which it was deleted: itself, a folder above it, or the newest of the versions
+    deleted together.
     """
 
     stored: StoredObject
@@ -64,11 +62,7 @@ def keep_deleted(
     now: Instant,
     days: int,
 ) -> None:
-    """Put objects that are deleted together into the wastebasket, where they stay for ``days`` days.
-
-    ``further`` holds their further contents by object id. The last object is the one with which the others are deleted.
-    The counts of uses of their contents stay as they are.
-    """
+    """Keep objects that were deleted together, the one with which the others are deleted last. The counts of uses stay."""
     rows = [
         {
             "seq": each.seq,
@@ -104,11 +98,13 @@ def deleted_page(
     stretch: cursors.Stretch,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedDiscard]:
-    """List deleted objects that the caller owns, and those that they deleted and may browse.
+    """List objects that the caller owns, and those that they deleted and may browse; the last deletion first unless
+    sorted.
 
-    The last deletion comes first unless the selection sorts the list. An administrator sees the root of every deletion,
-    and nothing else. The user who deleted the objects sees only the root, too, if they own it or may browse it. Of all
-    other deletions, a caller sees each object that they own. Raises UnknownProperty, WrongValue, BadSort.
+    An administrator sees only the root of each deletion, and so does the deleter, if they own or may browse it. Of
+    other deletions, callers see each object that they own.
+
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]
@@ -121,12 +117,15 @@ def count_deleted(
     now: Instant,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> int:
-    """Count what ``deleted_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _members(repository, principals, now), _property, selection)
 
 
 def find(cx: Connection, repository: Repository, principals: Principals, object_id: str, now: Instant) -> Discard:
-    """Find one of the objects that ``deleted_page`` lists. Raises UnknownObject."""
+    """Find one of ``deleted_page``.
+
+    Raises UnknownObject.
+    """
     members = _members(repository, principals, now).where(wastebasket.c.id == object_id.lower())
     row = cx.execute(members).first()
     if row is None:
@@ -135,10 +134,10 @@ def find(cx: Connection, repository: Repository, principals: Principals, object_
 
 
 def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
-    """Return a deleted object, and then the objects to restore or remove with it. Lock all rows of its deletion.
+    """Return the object, and what to restore or remove with it: the whole deletion for its root, else what lay below
+    it. Lock all rows of the deletion.
 
-    If the object is the root of its deletion, all objects of that deletion are returned. Otherwise, the object and the
-    objects of the deletion that lay below it are returned. Raises UnknownObject.
+    Raises UnknownObject.
     """
     query = sa.select(wastebasket).where(wastebasket.c.root == discard.root).order_by(wastebasket.c.seq)
     left = {row.id: _read(row).stored for row in cx.execute(query.with_for_update())}
@@ -157,10 +156,7 @@ def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
 
 
 def take_out(cx: Connection, ids: Sequence[str]) -> list[further_contents.ObjectContent]:
-    """Take objects out of the wastebasket, and return their further contents.
-
-    The uses of their contents and their owners' counts stay as they are.
-    """
+    """Return further contents; uses and owners' counts stay."""
     contents: list[further_contents.ObjectContent] = []
     for portion in portions(ids):
         gone = discarded_contents.delete().where(discarded_contents.c.object_id.in_(portion))
@@ -170,9 +166,8 @@ def take_out(cx: Connection, ids: Sequence[str]) -> list[further_contents.Object
 
 
 def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[str, ...]:
-    """Remove objects from the wastebasket for good, and subtract them from their owners' counts.
-
-    Returns the keys of contents that no row uses any more. The caller removes these contents after the commit.
+    """Subtract them from their owners' counts, and return the keys that no row uses any more: the caller removes these
+    contents after the commit.
     """
     further = take_out(cx, [each.id for each in stored_objects])
     contents = [each.content for each in stored_objects if each.content is not None]
@@ -185,19 +180,16 @@ def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[st
 
 
 def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove at most ``limit`` objects whose time in the wastebasket is over.
-
-    Returns how many it removed, and the keys of contents that no row uses any more, as ``remove`` does.
-    """
+    """Remove at most ``limit`` whose time is over; return how many, and what ``remove`` returns."""
     query = sa.select(wastebasket).where(wastebasket.c.expires <= now).order_by(wastebasket.c.expires)
     return _remove(cx, query.limit(limit).with_for_update())
 
 
 def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove objects of a repository that were deleted up to ``until``, the oldest first.
+    """Remove the oldest first, and what was deleted together, even beyond ``limit``, so that a restoration never finds
+    only some.
 
-    Objects that were deleted together are removed together, so that a restoration never finds only some of them. So
-    more than ``limit`` objects may be removed. Returns what ``purge`` returns.
+    Returns what ``purge`` returns.
     """
     table = wastebasket.c
     oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)
@@ -211,7 +203,7 @@ def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tupl
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
-    """Count each owner's objects in the wastebasket and the bytes of their contents, by owner's key."""
+    """Count each owner's deleted objects by the owner's key."""
     query = sa.select(wastebasket.c.owner_key, sa.func.count(), sa.func.sum(wastebasket.c.bytes))
     return {
         key: usage.Amount(number, int(size))
@@ -220,7 +212,7 @@ def amounts_by_owner(cx: Connection) -> dict[str, usage.Amount]:
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str) -> int:
-    """Give the deleted objects of the bearer of a key to another owner. Return how many were given."""
+    """Return how many."""
     where = sa.and_(wastebasket.c.repository_id == repository_id, wastebasket.c.owner_key == key)
     number, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(wastebasket.c.bytes)).where(where)).one()
     if number:

@@ -1,4 +1,4 @@
-"""Which accessor has which permission? The entries of an ACL say so."""
+"""Which accessor has which permission?"""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -29,9 +29,9 @@ MAX_ENTRIES = 1000
 def check(
     cx: Connection, entries: Mapping[str, Permission], present: Collection[str], principals: Principals, now: Instant
 ) -> dict[str, Permission]:
-    """Return the entries with the key of each accessor instead of its name, ordered by key.
+    """Return the entries by the accessors' keys, ordered. A name in ``present``, the keys that the ACL has, keeps its
+    key.
 
-    ``present`` holds the keys of the accessors that the ACL has now. A name that the ACL has now keeps its key.
     Raises WrongValue, UnknownAccessor.
     """
     levels_by_name = _fold_names(entries)
@@ -70,7 +70,7 @@ def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
 
 
 def keep_entries(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:
-    """Store the entries of an ACL that has none yet, in one statement: each statement renews the mark of ACLs."""
+    """Store all entries in one statement: each renews the mark of ACLs."""
     rows = [{"acl_id": acl_id, "accessor": accessor, "permission": int(p)} for accessor, p in entries.items()]
     if rows:
         cx.execute(acl_entries.insert().values(rows))
@@ -79,10 +79,7 @@ def keep_entries(cx: Connection, acl_id: int, entries: Mapping[str, Permission])
 def entries_of(
     cx: Connection, acl_ids: Iterable[int], accessors: Collection[str] | None = None
 ) -> dict[int, dict[str, Permission]]:
-    """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs.
-
-    With ``accessors``, it reads only the entries for these.
-    """
+    """Read with one statement for each 500 ACLs."""
     of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}
     for ids in portions(sorted(set(acl_ids))):
@@ -106,7 +103,7 @@ def drop_accessor(cx: Connection, accessor: str) -> list[int]:
 
 
 def count_entries(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:
-    """Count the entries of these ACLs for these accessors, in one statement; ACLs without such entries are left out."""
+    """Count in one statement."""
     query = (
         sa.select(acl_entries.c.acl_id, sa.func.count())
         .where(acl_entries.c.acl_id.in_(acl_ids), acl_entries.c.accessor.in_(accessors))
@@ -136,10 +133,10 @@ def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int |
 def highest(
     acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str], principals: Principals | None = None
 ) -> sa.ScalarSelect[Any]:
-    """Make a subquery for the highest permission that a row's ACL gives the caller; null if no entry applies to them.
+    """Make a subquery for the caller's highest permission, null if no entry applies.
 
-    Without ``principals``, the subquery has parameters, for which ``caller_parameters`` returns the values. The rule
-    that an owner can always read is not part of the subquery; see ``level``.
+    Without ``principals``, it has parameters (``caller_parameters``). That an owner can always read is not in it: see
+    ``level``.
     """
     key: sa.ColumnElement[str] = sa.bindparam("caller_key")
     accessors: Any = sa.bindparam("caller_accessors", expanding=True)
@@ -157,7 +154,7 @@ def caller_parameters(principals: Principals) -> dict[str, Any]:
 
 
 def level(highest: int | None, *, owns: bool) -> Permission:
-    """Turn the result of ``highest`` into a permission; an owner can always read."""
+    """An owner can always read."""
     return max(Permission(highest or Permission.NONE), Permission.READ if owns else Permission.NONE)
 
 
@@ -168,7 +165,7 @@ def permission(cx: Connection, acl_id: int, owner_key: str, principals: Principa
 def permissions(
     cx: Connection, pairs: Collection[tuple[int, str]], principals: Principals
 ) -> dict[tuple[int, str], Permission]:
-    """Return the caller's permission for each pair of ACL id and owner's key: one statement for each 500 ACLs."""
+    """Ask with one statement for each 500 ACLs."""
     if principals.administrator:
         return dict.fromkeys(pairs, Permission.DELETE)
     entries = entries_of(cx, {acl_id for acl_id, _ in pairs})

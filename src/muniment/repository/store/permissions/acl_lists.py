@@ -18,7 +18,7 @@ _BY_NAME = pages.Order((pages.OrderKey(acls.c.name), pages.OrderKey(acls.c.shown
 
 
 class ListedAcl(NamedTuple):
-    """An ACL of a list, with its place in the order, and whether the caller may see all its entries."""
+    """An ACL of a list; if it is ``owned``, the caller may see all entries."""
 
     acl: AclSummary
     place: cursors.Place
@@ -32,10 +32,9 @@ def acl_page(
     stretch: cursors.Stretch,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedAcl]:
-    """List the ACLs that the caller may see and the selection wants.
+    """List the ACLs, by name and id unless sorted.
 
-    They come in the order of the selection, or by name and id if it has none. Raises UnknownProperty, WrongValue,
-    BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}
@@ -51,17 +50,14 @@ def acl_page(
 def count_acls(
     cx: Connection, repository_id: int, principals: Principals, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
-    """Count all ACLs that ``acl_page`` lists. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _members(repository_id, principals), _property, selection)
 
 
 def entries(
     cx: Connection, listed_acls: Sequence[ListedAcl], principals: Principals
 ) -> dict[int, dict[str, Permission]]:
-    """Return the entries that the caller may see in each ACL.
-
-    The outer key is the key of the ACL's row. The inner key is the accessor's name, and the value is its permission.
-    """
+    """Return those that the caller may see, by the row's key and the accessor's name."""
     own_entries = acl_entries.entries_of(cx, [each.acl.id for each in listed_acls if each.owned])
     foreign = acl_entries.entries_of(
         cx, [each.acl.id for each in listed_acls if not each.owned], principals.accessors | {OWNER}

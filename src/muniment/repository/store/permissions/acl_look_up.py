@@ -1,7 +1,8 @@
 """Which ACL does a caller mean by a text, and by which text is an ACL shown to that caller?
 
-A text that names an ACL which the caller may not see is refused as if there were no such ACL. Source:
-docs/interface.md, ours 4.
+An ACL that the caller may not see is refused like one that does not exist.
+
+Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,10 +20,10 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.permissions.table import acls
 
 UNNAMED = "="
-"""The owner's key in the row of each unnamed ACL (``unnamed_acls``). No user has this key."""
+"""The owner's key of unnamed ACLs (``unnamed_acls``); no user has it."""
 
 AT_A_TIME = 200
-"""How many ACLs, or names of ACLs, one statement looks up."""
+"""One statement looks up so many ACLs, or names of ACLs."""
 
 Row: TypeAlias = sa.Row[*tuple[Any, ...]]
 
@@ -30,10 +31,8 @@ _NAMED = acls.c.owner_key != UNNAMED
 
 
 class _Namesake(NamedTuple):
-    """An object's ACL, with an ACL of the same name that the caller sees: perhaps the same ACL, perhaps another one.
-
-    ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the object's ACL.
-    If the caller can mean no ACL by this name, alone or with the owner, the database has NULL for the other fields.
+    """An object's ACL (``carried``), with one of its name that the caller sees, perhaps the same. The others are NULL
+    if the caller can mean no ACL by this name, alone or with the owner.
     """
 
     carried_id: int
@@ -52,27 +51,22 @@ _R = TypeVar("_R", Row, _Namesake)
 
 
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
-    """Return a text that names an object's ACL for the caller.
-
-    For an unnamed ACL the text is empty. For another ACL that the caller may not see, it is the id. For an ACL that the
-    caller may see, it is the first of these texts that means this ACL when the caller sends it back: the bare name, the
-    owner with the name, the id.
+    """Return the text for an ACL: empty for an unnamed one, the id for another that the caller may not see. Else it is
+    the first that means this ACL when sent back: the bare name, the owner with the name, the id.
     """
     return shown_names(cx, [acl_id], principals)[acl_id]
 
 
 _Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
-"""What a shown name depends on beside the mark of all ACLs: the ACL's id, whether the caller is an administrator, the
-key of the caller, and the accessors that apply to the caller."""
+"""A shown name depends on the mark of all ACLs, too."""
 
 _REMEMBERED = 50_000
 _shown_names: Cache[_Question, str] = Cache(_REMEMBERED)
 
 
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
-    """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs.
-
-    The process may remember the names for each caller until the mark of all ACLs changes (``version_stamps``).
+    """Send one statement for each 200 ACLs; the process may remember the names until the mark of all ACLs changes
+    (``version_stamps``).
     """
     mark, who = version_stamps.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
     names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((acl_id, *who), mark)) is not None}
@@ -111,7 +105,7 @@ def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
 
 
 def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:
-    """Find the ACL that each text means if this caller sends it. Return the rows of the ACLs, each under its text."""
+    """Find the ACL that each text means if this caller sends it."""
     own_key = principals.key
     row_by_text: dict[str, Row] = {}
     names_read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]
@@ -149,10 +143,8 @@ def _candidates(
 
 
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
-    """Make a statement that finds, for each of some ACLs, the visible ACLs of its name that a caller could mean.
-
-    The parameter ``carried`` has the ids of the ACLs, which objects carry. ``own_key`` is the caller's key. If there is
-    no visible ACL for one of these ids, the id has a row with NULL in the columns of the visible ACL.
+    """Find, for the ACLs ``carried`` by objects, those of the same name that a caller with ``own_key`` could mean; NULL
+    without one.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
@@ -167,9 +159,8 @@ def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
 
 
 def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
-    """Make the condition that the caller may see an ACL: it is theirs or built in, or gives them a permission.
-
-    Administrators see every ACL that has a name. Nobody sees an unnamed ACL: objects of several owners may carry it.
+    """Make the condition that the caller sees an ACL: theirs, built in, or giving them a permission; for
+    administrators, any with a name. Nobody sees an unnamed ACL: objects of several owners may carry it.
     """
     if principals.administrator:
         return _NAMED
@@ -187,4 +178,3 @@ _NAMESAKES = {
     True: _namesakes(_NAMED),
     False: _namesakes(_visible(sa.bindparam("own_key"), sa.bindparam("accessors", expanding=True))),
 }
-"""One statement for administrators, who see every ACL that has a name, and one for all other callers."""

@@ -1,7 +1,6 @@
 """How does a text name an ACL: by its id, by a bare name, or as owner/name?
 
-An id is 16 hexadecimal digits that begin with ``45`` (docs/interface.md, ours 4). A text that looks like an id is never
-a name.
+An id is 16 hexadecimal digits that begin with ``45`` (docs/interface.md, ours 4); such a text is never a name.
 """
 
 import re
@@ -13,7 +12,7 @@ from muniment.ground.naming import disguise
 from muniment.repository.refusals import WrongValue
 
 LONGEST = 120
-"""The longest name of an ACL, in characters."""
+"""In characters."""
 
 _ID = re.compile(r"45[0-9a-fA-F]{14}")
 _LIKE_AN_ID = re.compile(r"[0-9a-fA-F]{16}")
@@ -21,7 +20,7 @@ _LONGEST_OWNER = 400
 
 
 class AclName(NamedTuple):
-    """The parts of a text that names an ACL: an id, or a name with or without an owner."""
+    """An id, or a name with or without an owner."""
 
     shown_id: str = ""
     owner: str = ""
@@ -29,7 +28,7 @@ class AclName(NamedTuple):
 
 
 class AclQuota(msgspec.Struct, frozen=True):
-    """How many ACLs one user may own in a repository, and how many entries these may have together."""
+    """How many ACLs one user may own in a repository, and how many entries these have together."""
 
     acls: int = 1000
     entries: int = 50_000
@@ -46,12 +45,11 @@ def read(text: str) -> AclName | None:
 
 
 def write(owner: str, name: str) -> str:
-    """Return the text that names an ACL by its owner and its name."""
     return f"{owner}/{name}"
 
 
 def check(name: str) -> None:
-    """Raise WrongValue unless a new ACL may have this name."""
+    """Raise WrongValue if no new ACL may have this name."""
     if _LIKE_AN_ID.fullmatch(name):
         raise WrongValue("An ACL's name may not look like an id: 16 hexadecimal digits.")
     if not is_name(name):

@@ -25,10 +25,8 @@ def insert(
     *,
     common: bool,
 ) -> acl_look_up.Row | None:
-    """Store a new ACL without its entries. Return None if the name is taken.
-
-    The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has
-    the name. ``owner`` is the owner's name and key.
+    """Store an ACL without its entries; return None if the owner has this name, or the ACL is ``common`` and another
+    common one has it. ``owner`` is name and key.
     """
     key = _next_key(cx)
     insertion = postgresql.insert(acls) if cx.dialect.name == "postgresql" else sqlite.insert(acls)
@@ -62,10 +60,9 @@ def put_back(
     *,
     common: bool,
 ) -> int:
-    """Store an ACL of an export, with its id but without its entries. Return the key of its row.
+    """Store an ACL of an export without its entries; return its row's key. ``dates``: made, last changed.
 
-    ``dates`` are the instants when it was made and last changed. Raises IntegrityError if another ACL has the id, or if
-    the name is taken as in ``insert``.
+    Raises IntegrityError if another ACL has the id, or if the name is taken as in ``insert``.
     """
     key = _next_key(cx)
     cx.execute(
@@ -87,19 +84,19 @@ def put_back(
 
 
 def acl_row_page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[acl_look_up.Row]:
-    """Return at most ``limit`` ACLs of a repository, unnamed ones included: those after ``after_key``, oldest first."""
+    """List all, unnamed ones included, the oldest first."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
 
 
 def shown_ids(cx: Connection, keys_of_rows: Collection[int]) -> dict[int, str]:
-    """Return the public ids of at most a few hundred ACLs by the keys of their rows."""
+    """Take at most a few hundred."""
     rows = cx.execute(sa.select(acls.c.id, acls.c.shown_id).where(acls.c.id.in_(sorted(set(keys_of_rows)))))
     return {row.id: row.shown_id for row in rows}
 
 
 def keys_of(cx: Connection, repository_id: int, public_ids: Collection[str]) -> dict[str, int]:
-    """Return the keys of the rows of at most a few hundred ACLs of a repository by their public ids."""
+    """Take at most a few hundred."""
     named = acls.c.shown_id.in_(sorted(set(public_ids)))
     rows = cx.execute(sa.select(acls.c.shown_id, acls.c.id).where(named, acls.c.repository_id == repository_id))
     return {row.shown_id: row.id for row in rows}

@@ -1,8 +1,9 @@
 """Access control lists (ACLs): who may do how much with the objects that carry one?
 
-The owner can always read, and an administrator can do everything. A bare name means the caller's own ACL, or else a
-common one: a built-in ACL, or one that an administrator made. Callers get the same answer about an ACL that they may
-not see as about one that does not exist.
+The owner can always read, and an administrator can do everything.
+
+A bare name means the caller's own ACL, or else a common one: built in, or made by an administrator. An ACL that the
+caller may not see is answered like one that does not exist.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +28,7 @@ PUBLIC = "public"
 
 
 class Acl(msgspec.Struct, frozen=True):
-    """One ACL. ``id`` is its internal key, ``shown_id`` its public id. A built-in ACL has no owner."""
+    """``id`` is internal, ``shown_id`` public; a built-in ACL has no owner."""
 
     id: int
     repository_id: int
@@ -41,10 +42,8 @@ class Acl(msgspec.Struct, frozen=True):
 
 
 class AclSummary(msgspec.Struct, frozen=True):
-    """An ACL in a list.
-
-    If it is ``common``, its name without an owner means this ACL to all who see it and own no ACL of this name.
-    ``entries`` is how many of its entries the caller sees.
+    """A ``common`` ACL is meant by its bare name, except by who owns one of that name. ``entries`` is how many the
+    caller sees.
     """
 
     id: int
@@ -70,7 +69,7 @@ def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
 
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
-    """Return the id of ``private`` or ``public``. Make the built-in ACLs first if the repository lacks them."""
+    """Return ``private`` or ``public``, made if missing."""
     row = _BUILT_IN_ID.first(cx, repository=repository_id, name=name)
     if row is None:
         initialise(cx, repository_id, now)
@@ -87,10 +86,11 @@ def add(
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
 ) -> Acl:
-    """Make an ACL owned by the caller. An ACL that an administrator makes is common.
+    """Make an ACL of the caller; an administrator's is common.
 
-    NameTaken reveals only the caller's own ACLs and the built-in ones; to an administrator, also those of other
-    administrators. Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
+    NameTaken reveals only the caller's own and built-in ACLs; to an administrator, also those of other administrators.
+
+    Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
     checked_entries = acl_entries.check(cx, entries, (), principals, now)
@@ -121,7 +121,7 @@ def change(
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
 ) -> Acl:
-    """Replace an ACL's entries; the new ones apply from the next request on.
+    """Replace the entries from the next request on.
 
     Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
     """
@@ -138,7 +138,10 @@ def change(
 
 
 def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
-    """Delete an ACL that no object carries, and no folder has as its default. Raises NotPermitted, InUse."""
+    """Remove an ACL that no object carries, and no folder has as its default.
+
+    Raises NotPermitted, InUse.
+    """
     if not acl.owner:
         raise NotPermitted(f"The ACL {acl.name!r} belongs to the repository and stays.")
     _check_owned(acl, principals)
@@ -150,10 +153,7 @@ def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
 
 
 def find(cx: Connection, repository_id: int, text: str, principals: Principals) -> Acl:
-    """Return the ACL that a text names for the caller, with its entries.
-
-    Raises UnknownAcl, also if the caller may not see the ACL.
-    """
+    """Raises UnknownAcl, also if the caller may not see the ACL."""
     row = acl_look_up.rows_named(cx, repository_id, [text], principals).get(text)
     if row is None:
         raise _unknown(text)
@@ -161,7 +161,7 @@ def find(cx: Connection, repository_id: int, text: str, principals: Principals) 
 
 
 def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
-    """Return the id of the ACL that a text names for the caller, to put it on an object. Raises UnknownAcl."""
+    """Raises UnknownAcl."""
     ids = look_up(cx, repository_id, [text], principals)
     if text not in ids:
         raise _unknown(text)
@@ -169,36 +169,30 @@ def find_assignable(cx: Connection, repository_id: int, text: str, principals: P
 
 
 def look_up(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, int]:
-    """Return the ids of the ACLs that texts name for the caller, by text: one statement for each 200 texts."""
+    """Send one statement for each 200 texts."""
     return {text: row.id for text, row in acl_look_up.rows_named(cx, repository_id, texts, principals).items()}
 
 
 def by_id(cx: Connection, acl_id: int) -> Acl:
-    """Read an ACL by its internal key. No rights are checked."""
+    """No rights are checked."""
     row = cx.execute(sa.select(acls).where(acls.c.id == acl_id)).one()
     return _acl(row, acl_entries.entries_of(cx, [acl_id]).get(acl_id, {}))
 
 
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
-    """Return the names of these ACLs by id, in one statement; an unnamed one has an empty name.
-
-    ``acl_ids`` are at most the ACLs of one page or batch.
-    """
+    """Name the ACLs of one page or batch, in one statement; an unnamed ACL has an empty name."""
     rows = cx.execute(sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(set(acl_ids))))
     return {acl_id: "" if owner_key == acl_look_up.UNNAMED else name for acl_id, name, owner_key in rows}
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
-    """Count the ACLs that the owners with these keys have together in each repository, by the repository's id."""
+    """Count the ACLs of all these owners together, by the repository's id."""
     rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
     return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give the ACLs of the owner with this ``key`` to another owner, and return how many were given.
-
-    If the new owner has an ACL of the same name already, the given ACL's name is extended by its id.
-    """
+    """Return how many were given; if the new owner has the name already, the id extends it."""
     used_names = sa.select(_other_acls.c.name).where(
         _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
     )
@@ -210,7 +204,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def forget(cx: Connection, key: str) -> int:
-    """Remove the entries for a removed user or group from all ACLs. Return how many ACLs had such an entry."""
+    """Remove a removed user or group from all ACLs; return how many had an entry."""
     acl_ids = acl_entries.drop_accessor(cx, key)
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids)).values(entry_count=acls.c.entry_count - 1))
     unnamed_acls.keep_apart(cx, acl_ids)
@@ -220,10 +214,7 @@ def forget(cx: Connection, key: str) -> int:
 def permissions_by_acl(
     cx: Connection, repository_id: int, principals: Principals, at_least: Permission
 ) -> dict[int, Permission]:
-    """Return, by ACL, the caller's permission on objects of other owners, in one statement.
-
-    ACLs that give the caller less than ``at_least`` are left out.
-    """
+    """Return permissions on objects of other owners, in one statement."""
     rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
@@ -235,10 +226,8 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
 
 
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
-    """Return, by name, the entries of the ACL that the caller may see.
-
-    Its owner and administrators see all entries, other callers only those that can apply to them. With ``every``, it
-    returns all entries to any caller: the owner of an object may see all entries of its ACL.
+    """Its owner and administrators see all entries, others only those that can apply to them. With ``every``, all: the
+    owner of an object may see all entries of its ACL.
     """
     accessors: Collection[str] = acl.entries
     if not (every or owns(acl.owner_key, principals)):
@@ -250,11 +239,11 @@ def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bo
 def _check_quota(
     cx: Connection, repository_id: int, owner_key: str, acl_id: int | None, size: int, quota: AclQuota
 ) -> None:
-    """Raise QuotaExceeded if the owner would have too many ACLs or entries.
+    """Let ``acl_id``, or a new ACL, get ``size`` entries.
 
-    ``acl_id`` is that of the ACL that gets ``size`` entries, or None for a new ACL. An existing ACL that gets no more
-    entries than it has is never refused. Until the commit, no other transaction that calls this can add ACLs or entries
-    of this owner.
+    One that gets no more than it has is never refused.
+
+    Until the commit, no other transaction that calls this can add ACLs or entries of this owner.
     """
     named_locks.take(cx, f"acls {repository_id} {owner_key}")
     present = sa.case((acls.c.id == acl_id, acls.c.entry_count), else_=0)

@@ -1,13 +1,11 @@
 """Which key stands for a user or a group in the repository's rows?
 
-A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
-first bearer of a name has the folded name itself as key. Every other bearer has a key without ``@``, which cannot be a
-name. If an import brings former bearers of a name that is new here, all of these get such keys, and the folded name is
-kept for the present bearer.
+A name can pass to another user, an identity cannot: so each identity is bound to one key, for good. The first bearer's
+key is the folded name itself, that of others has no ``@``, so that it cannot be a name. An import gives all former
+bearers of a name new here such keys: the folded name is for the present bearer.
 
-If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
-waits for its first bearer. A row of the table without an identity comes from an import that knows former bearers of
-the name. It waits for ``settle``, or for the first call of its bearer (decision 0019).
+A name without a row waits for its first bearer; a row without an identity, of an import that knows former bearers, for
+``settle`` or the first call of its bearer (decision 0019).
 """
 
 import hashlib
@@ -33,7 +31,7 @@ bearers = sa.Table(
 )
 
 Identify: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
-"""Asks the directory who bears these names now. It returns the identity of each name that has a bearer."""
+"""Asks the directory for the identities of names that have a bearer now."""
 
 LONGEST_IDENTITY = 200
 
@@ -44,17 +42,14 @@ _TRIES = 3
 
 
 class SettledNames(NamedTuple):
-    """How many names were bound to a bearer, and how many to nobody."""
+    """So many names were bound to a bearer, and so many to nobody."""
 
     borne: int
     unborne: int
 
 
 class Bearing(NamedTuple):
-    """Who has a key: the name, the bearer's identity if it is known, and which former bearer of the name this is.
-
-    ``former`` is 0 for the last known bearer of the name. The earlier bearers are numbered from 1, the first one first.
-    """
+    """``former`` is 0 for the last known bearer of the name; the earlier are numbered from 1, the first one first."""
 
     name: str
     identity: str = ""
@@ -62,41 +57,39 @@ class Bearing(NamedTuple):
 
 
 class KeyCache:
-    """A process's memory of the keys of identities. A binding never changes, so no entry goes stale."""
+    """A process's memory: a binding never changes, so no entry goes stale."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
         self._changing = threading.Lock()
 
     def lacks(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the names whose identity has no remembered key, with their identities."""
         return {name: identity for name, identity in names.items() if identity and identity not in self._keys}
 
     def keep(self, keys: Mapping[str, str]) -> None:
-        """Remember these keys by identity. Only committed keys may be remembered."""
+        """Remember committed keys only."""
         with self._changing:
             if len(self._keys) + len(keys) > _REMEMBERED:
                 self._keys.clear()
             self._keys.update(keys)
 
     def of(self, names: Mapping[str, str]) -> dict[str, str] | None:
-        """Return the key of each of these names; None if one has no identity or no remembered key."""
+        """Return None if one has no identity or no remembered key."""
         keys = {name: self._keys.get(identity, "") for name, identity in names.items()}
         return keys if all(keys.values()) else None
 
 
 def nobody(_names: Collection[str]) -> Mapping[str, str]:
-    """Return no identity: the ``Identify`` of a directory in another installation, which cannot be asked."""
+    """Stand in for a directory in another installation, which cannot be asked."""
     return {}
 
 
 def key_of(identity: str) -> str:
-    """Return the key of a bearer whose key is not the folded name itself."""
+    """Make a key, for a bearer whose key is not the folded name itself."""
     return f"id:{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 
 def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
-    """Return the keys of these identities; an identity without a key is left out."""
     by_identity: dict[str, str] = {}
     for portion in portions(sorted(identities)):
         rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(portion)))
@@ -105,20 +98,16 @@ def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
 
 
 def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the key of each of these folded names: one statement for each 500 names.
+    """Look up folded names, 500 in each statement; an empty identity is one that the directory does not send.
 
-    ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity is its own key in two cases: that key is not bound to an identity yet, or the bearer who has that key is
-    the only one that the name has had. Otherwise the name gets a key that nobody has.
+    A name without an identity is its own key if that is not bound yet, or its bearer is the only one that the name has
+    had. Otherwise it gets a key that nobody has.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
 
 def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, str]:
-    """Bind each of these identities to a key for good, and return the keys by name.
-
-    ``names`` maps folded names to identities.
-    """
+    """Bind for good; ``names`` maps folded names to identities."""
     for _ in range(_TRIES):
         rows = _look_up(cx, names)
         waiting = [(name, key) for name, key, is_bound in rows if not is_bound and names[name]]
@@ -131,10 +120,8 @@ def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, st
 
 
 def of_names(cx: Connection, names: Collection[str], identify: Identify, now: Instant) -> dict[str, str]:
-    """Return, for each of these folded names, the key under which something new is stored for its present bearer.
-
-    If the directory knows no bearer, this is the key of the last known bearer. A name that has had no bearer yet is its
-    own key, for its first bearer.
+    """Return the keys for something new of the present bearers of folded names; if the directory knows none, of the
+    last known one, or the first to come.
     """
     identities = {name: identity for name, identity in identify(names).items() if is_identity(identity)}
     by_name = bind(cx, identities, now) if identities else {}
@@ -148,9 +135,8 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the keys of folded names that are to be in a list. ``present`` holds the keys that the list holds now.
-
-    A name that is in the list now keeps its key, and so its bearer. The other names get the keys of ``of_names``.
+    """Let a name that the list has now (``present`` keys) keep its key, and so its bearer; the others get those of
+    ``of_names``.
     """
     by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
     new = of_names(cx, [name for name in names if name not in by_name], identify, now)
@@ -158,7 +144,7 @@ def keys_in_list(
 
 
 def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
-    """Return the name for each key that is not a name itself. If there is no such key, no statement is executed."""
+    """Look up keys that are no names themselves; without any, no statement is sent."""
     by_key: dict[str, str] = {}
     for portion in portions(sorted(key for key in set(some_keys) if key.startswith("id:"))):
         rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
@@ -167,19 +153,15 @@ def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
 
 
 def keys_of_name(cx: Connection, name: str) -> list[str]:
-    """Return the keys of all known bearers of this folded name, the last bearer's key at the end.
-
-    If none is known, return the name itself, which is the key of its first bearer.
+    """Return the keys of all known bearers of a folded name, the last one at the end; if none is known, the name
+    itself.
     """
     rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
     return list(rows) or [name]
 
 
 def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
-    """Say who has each of these keys. A key that is a name is always in the answer.
-
-    Any other key is left out if it has no bearer.
-    """
+    """Always answer for a key that is a name, for any other only if it has a bearer."""
     every = set(some_keys)
     names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
     rows_of: dict[str, list[tuple[str, str]]] = {}
@@ -197,7 +179,7 @@ def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
 
 
 def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
-    """Bind the identity of a former bearer to a key, and return the key. The present bearer gets another key."""
+    """Bind a former bearer; the present one gets another key."""
     insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
     key = key_of(former.identity)
     # This low ``bound`` orders the former bearer before all that are known here. The key that is the name itself
@@ -211,10 +193,8 @@ def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
-    """Bind names whose rows have no identity: each to its present bearer, or to nobody.
-
-    Binds at most ``limit`` names. Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer
-    inherits nothing.
+    """Bind at most ``limit`` names whose rows have no identity: to the present bearer, or to nobody, so that a later
+    one inherits nothing. Returns (0, 0) when none is left.
     """
     query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
     waiting = cx.execute(query).scalars().all()
@@ -263,7 +243,7 @@ def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) ->
 
 
 def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:
-    """Bind an identity to a key, unless another transaction does so first."""
+    """Bind, unless another transaction does so first."""
     other_bearer = sa.exists().where(_other_bearers.c.identity == identity)
     binding = {"identity": identity, "bound": now}
     if not cx.execute(bearers.update().where(_waits(key), ~other_bearer).values(binding)).rowcount:

@@ -19,7 +19,7 @@ WORLD = "world"
 
 
 class Permission(IntEnum):
-    """How much an accessor may do; each level includes those below it (docs/interface.md, ours 4)."""
+    """Each level includes those below (docs/interface.md, ours 4)."""
 
     NONE = 1
     BROWSE = 2
@@ -31,11 +31,10 @@ class Permission(IntEnum):
 
 
 class Principals(msgspec.Struct, frozen=True, dict=True):
-    """A caller: their user id, all their groups however deep, and whether they administer the repository.
+    """``groups`` are all, however deep.
 
-    ``identities`` maps the names of the caller and their groups to the identities that the directory has sent. ``keys``
-    maps the names to the keys under which rows are stored (``bearers``). ``identify`` asks the directory who bears a
-    name now.
+    ``identities`` are those of their names that the directory has sent, ``keys`` those under which rows are stored
+    (``bearers``); ``identify`` asks who bears a name now.
     """
 
     id: str
@@ -51,7 +50,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The folded names of the caller and their groups, each with its identity, or an empty text."""
+        """Return the folded names of the caller and their groups; an identity may be empty."""
         return {name: self.identities.get(name, "") for name in map(fold_name, (self.id, *self.groups))}
 
     @cached_property
@@ -59,7 +58,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key under which something new is stored for the user whose name is ``owner``."""
+        """Return the key under which something new is stored for ``owner``."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
@@ -69,7 +68,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return self.key == owner_key
 
     def with_keys(self, keys: Mapping[str, str]) -> "Principals":
-        """Return the caller with these keys of their names. The next call with equal keys returns the same object."""
+        """Return the same object for equal keys at the next call."""
         keyed: Principals | None = vars(self).get("_keyed")
         if keyed is None or keyed.keys != keys:
             keyed = msgspec.structs.replace(self, keys=keys)
@@ -77,10 +76,8 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return keyed
 
     def bound(self, memory: name_keys.KeyCache) -> "Principals | None":
-        """Return the caller with the keys of their identities.
-
-        Returns None if an identity was not sent, or if the memory lacks its key. A binding never changes, so the result
-        is remembered for this memory.
+        """Return None if an identity was not sent, or ``memory`` lacks its key. A binding never changes, so the result
+        is remembered.
         """
         remembered: tuple[name_keys.KeyCache, Principals] | None = vars(self).get("_bound")
         if remembered is not None and remembered[0] is memory:

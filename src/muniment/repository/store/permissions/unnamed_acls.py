@@ -1,10 +1,10 @@
 """ACLs without a name hold sets of entries that were put on objects directly.
 
-Objects with equal sets carry the same ACL. An object whose entries are changed gets another ACL. The entries of an
-unnamed ACL change only when a user or group leaves the directory; then no further object gets the ACL.
+Objects with equal sets carry the same ACL; one whose entries change gets another. The entries change only when a user
+or group leaves the directory; then no further object gets the ACL. Callers see only the entries on an object, so nobody
+can tell that objects share them. It has no owner and counts against no quota.
 
-Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. An unnamed ACL has no
-owner and counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
+Source: docs/interface.md, ours 4; docs/decisions/0080.
 """
 
 import hashlib
@@ -27,9 +27,10 @@ _CHANGED = "changed "
 
 
 def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, principals.Permission], now: Instant) -> int:
-    """Return the id of the unnamed ACL with these entries, which ``acl_entries.check`` has returned.
+    """Find or make an ACL with entries that ``acl_entries.check`` has returned. Until the commit nobody removes the
+    ACL.
 
-    Until the commit nobody removes the ACL. Raises VersionConflict if it was removed while this function ran.
+    Raises VersionConflict if it was removed while this function ran.
     """
     name = name_of(entries)
     present = sa.select(acls.c.id).where(
@@ -49,17 +50,14 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, princ
 
 
 def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
-    """Mark those of these ACLs that are unnamed. Their entries have changed, so no further object may share them."""
+    """Mark those that are unnamed: their entries have changed, so no further object may share them."""
     own_name = sa.literal(_CHANGED) + acls.c.shown_id
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids), acls.c.owner_key == UNNAMED).values(name=own_name))
 
 
 def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.ColumnElement[bool]]) -> int:
-    """Remove some unnamed ACLs that nothing uses, and return how many.
-
-    ``is_used`` takes an ACL's id, and makes the condition that something uses this ACL. If something begins to use one
-    of the ACLs during the removal, none is removed. In a repository without a guard, all stay: an import stores its
-    ACLs before the objects that carry them.
+    """Remove some that nothing uses (by ``is_used`` for an ACL's id); return how many. None is removed if one comes
+    into use meanwhile. Without a guard, all stay: an import stores ACLs before the objects that carry them.
     """
     closed = [each.id for each in repositories.all_repositories(cx) if not each.resource_id]
     unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
@@ -81,10 +79,10 @@ def is_apart(name: str) -> bool:
 
 
 def name_apart(shown_id: str) -> str:
-    """Return the name that the row of an unnamed ACL gets so that no further object shares the ACL."""
+    """Make a name by which no further object shares the ACL."""
     return _CHANGED + shown_id
 
 
 def name_of(entries: Mapping[str, principals.Permission]) -> str:
-    """Return the text that stands for a set of entries. Equal sets have the same text."""
+    """Write equal sets as the same text."""
     return hashlib.sha256(msgspec.json.encode(sorted((key, int(level)) for key, level in entries.items()))).hexdigest()

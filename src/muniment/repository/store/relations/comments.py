@@ -1,7 +1,7 @@
 """Comments on objects, and replies to them: keep, find, change, remove, list.
 
 Only the author and administrators may change or remove one. When an object is deleted, the database removes its
-comments in the same transaction. Source: docs/interface.md, ours 20.
+comments. Source: docs/interface.md, ours 20.
 """
 
 import secrets
@@ -47,10 +47,9 @@ comments = sa.Table(
 )
 
 LONGEST_TEXT = 10_000
-"""The most characters of a comment."""
 
 DEEPEST = 20
-"""The most comments above a reply. There is a limit because a database removes replies level by level."""
+"""So many comments may be above a reply: a database removes replies level by level."""
 
 _DIGITS = "43"
 
@@ -87,7 +86,7 @@ def add(
     most: int,
     above: Comment | None = None,
 ) -> Comment:
-    """``most`` is how many comments one user may have written.
+    """``most`` limits the comments that one user has written.
 
     Raises UnknownObject, NotPermitted, WrongValue, QuotaExceeded, VersionConflict (the object is gone).
     """
@@ -133,7 +132,10 @@ def reply(
 def find(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, *, lock: bool = False
 ) -> Comment:
-    """Return a comment on an object that the caller may read. Raises UnknownComment."""
+    """Return a comment on an object that the caller may read.
+
+    Raises UnknownComment.
+    """
     readable = reach.permits(comments.c.object_id, principals, Permission.READ)
     query = sa.select(*_COLUMNS).where(comments.c.id == comment_id, comments.c.repository_id == repository.id, readable)
     row = cx.execute(query.with_for_update() if lock else query).first()
@@ -165,7 +167,10 @@ def change(
 def remove(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, expected: int | None = None
 ) -> None:
-    """Remove a comment with all replies to it. Raises what ``change`` raises, except WrongValue."""
+    """Remove a comment with all replies.
+
+    Raises what ``change`` raises, except WrongValue.
+    """
     comment, _ = _lock_own(cx, repository, comment_id, principals, expected)
     cx.execute(comments.delete().where(comments.c.id == comment.id))
 
@@ -181,10 +186,9 @@ def comment_page(
     stretch: cursors.Stretch,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedComment]:
-    """List the replies to the comment ``replies_to``, or, without one, the comments on the object that are no replies.
+    """List the replies, or without ``replies_to`` the others, the oldest first unless sorted. No rights are checked.
 
-    The oldest come first unless the selection sorts them. No rights are checked. Raises UnknownProperty, WrongValue,
-    BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(object_id, replies_to), _property, _OLDEST_FIRST, stretch, selection)
     return [ListedComment(_read(row), place) for row, place in rows]
@@ -193,7 +197,7 @@ def comment_page(
 def count_comments(
     cx: Connection, object_id: str, replies_to: str | None, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
-    """Count all that ``comment_page`` lists. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _members(object_id, replies_to), _property, selection)
 
 
@@ -203,25 +207,21 @@ def count_by_author(cx: Connection, author_key: str) -> int:
 
 
 def next_comments(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
-    """Return at most ``limit`` comments of a repository, each with its counter.
-
-    These are the first ones with counters above ``after_seq``. No rights are checked.
-    """
+    """Return comments with counters above ``after_seq``. No rights are checked."""
     query = sa.select(comments.c.seq, *_COLUMNS)
     rows = query.where(comments.c.repository_id == repository_id, comments.c.seq > after_seq)
     return [(row.seq, _read(row)) for row in cx.execute(rows.order_by(comments.c.seq).limit(limit))]
 
 
 def by_ids(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, Comment]:
-    """Return these comments, at most a few hundred, by id; those that are not in the repository are left out."""
+    """Take at most a few hundred."""
     query = sa.select(*_COLUMNS).where(comments.c.id.in_(sorted(ids)), comments.c.repository_id == repository_id)
     return {row.id: _read(row) for row in cx.execute(query)}
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[Comment]) -> None:
-    """Store comments of an export with their ids. The caller has checked the objects and comments that they refer to.
-
-    Raises WrongValue for a text that a comment may not have, IntegrityError if an id is taken.
+    """Store comments; the caller has checked what they refer to. Raises WrongValue for a forbidden text, IntegrityError
+    if an id is taken.
     """
     rows = [
         {**msgspec.structs.asdict(each), "repository_id": repository_id, "author_name": fold_name(each.author)}
@@ -235,10 +235,7 @@ def put_back(cx: Connection, repository_id: int, some: Sequence[Comment]) -> Non
 def _lock_own(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, expected: int | None
 ) -> tuple[Comment, Permission]:
-    """Lock a comment that the caller may change. Return it with the caller's permission on its object.
-
-    The permission is looked up after the wait for the lock.
-    """
+    """Lock a comment; the permission on its object is looked up after the wait for the lock."""
     comment = find(cx, repository, comment_id, principals, lock=True)
     _, permission = objects.read(cx, repository, comment.object_id, principals)
     objects.require(permission, Permission.READ, "read the comments on this object")

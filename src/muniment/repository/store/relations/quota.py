@@ -9,10 +9,9 @@ from muniment.repository.store.permissions.principals import Principals
 
 
 def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, most: int, what: str) -> None:
-    """Raise QuotaExceeded if the caller has made ``most`` rows already. ``maker_key`` is the column of makers' keys.
+    """Raise QuotaExceeded if the caller, no administrator, has made ``most`` rows; ``what`` names them.
 
-    Until the commit, no other transaction that calls this can add a row of the caller. Administrators may make more.
-    ``what`` names the rows in the refusal's sentence.
+    Until the commit, no other transaction that calls this can add a row of the caller.
     """
     if principals.administrator:
         return

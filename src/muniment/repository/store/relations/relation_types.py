@@ -1,4 +1,4 @@
-"""Which types can a relation have? A few are built in; administrators add others to a repository.
+"""Which types can a relation have? A few are built in; administrators add others.
 
 Source: docs/interface.md, ours 20.
 """
@@ -31,10 +31,9 @@ BUILT_IN: Mapping[str, str] = {
     "peer": "The two belong together, neither above the other.",
     "translation_of": "The child says in another language what the parent says.",
 }
-"""The types that every repository has: the meaning of each, by its neutral name."""
+"""Each has a neutral name and a meaning."""
 
 MAX_TYPES = 100
-"""The most types that can be added to one repository."""
 
 LONGEST_DESCRIPTION = 250
 
@@ -49,14 +48,17 @@ class RelationType(msgspec.Struct, frozen=True):
 
 
 def all_relation_types(cx: Connection, repository_id: int) -> list[RelationType]:
-    """Return the built-in types and the types that were added to the repository, ordered by name."""
+    """List built-in and added types by name."""
     query = sa.select(relation_types).where(relation_types.c.repository_id == repository_id)
     added = {row.name: row.description for row in cx.execute(query)}
     return [RelationType(name, description) for name, description in sorted({**BUILT_IN, **added}.items())]
 
 
 def find(cx: Connection, repository_id: int, name: str, *, lock: bool = False) -> RelationType:
-    """Return a type; with ``lock`` it cannot be removed before the commit. Raises UnknownRelationType."""
+    """Return a type; with ``lock`` it cannot be removed before the commit.
+
+    Raises UnknownRelationType.
+    """
     if name in BUILT_IN:
         return RelationType(name, BUILT_IN[name])
     query = sa.select(relation_types).where(_of(repository_id, name))
@@ -88,7 +90,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
 
 
 def remove(cx: Connection, repository_id: int, name: str, principals: Principals) -> None:
-    """Remove a type that was added. The caller of this function makes sure that no relation has it.
+    """Remove an added type that no relation has, as the caller makes sure.
 
     Raises NotPermitted, UnknownRelationType, InUse (if the type is built in).
     """

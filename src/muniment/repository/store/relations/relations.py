@@ -1,7 +1,7 @@
-"""Relations between two objects: keep, find, remove, list.
+"""Relations between two objects: keep, find, remove, list. When either object is deleted, the database removes the
+relation.
 
-When either object is deleted, the database removes the relation in the same transaction. Source: docs/interface.md,
-ours 20.
+Source: docs/interface.md, ours 20.
 """
 
 import secrets
@@ -45,11 +45,10 @@ relations = sa.Table(
 _DIGITS = "37"
 
 Role = Literal["parent", "child", "any"]
-"""Which end of a relation an object is."""
 
 
 class RelationDraft(msgspec.Struct, frozen=True):
-    """A relation to be made: the neutral name of its type, and the ids of its ends."""
+    """``name`` is the type's neutral one."""
 
     name: str
     parent_id: str
@@ -65,7 +64,7 @@ class Relation(RelationDraft, frozen=True):
 
 
 class RelationFilter(msgspec.Struct, frozen=True):
-    """Which relations a list shows: those of this type with this object at this end. None means any."""
+    """Which relations a list shows; None means any."""
 
     object_id: str | None = None
     role: Role = "any"
@@ -82,7 +81,7 @@ class ListedRelation(NamedTuple):
 def add(
     cx: Connection, repository: Repository, draft: RelationDraft, principals: Principals, now: Instant, most: int
 ) -> Relation:
-    """Make a relation of the caller. ``most`` is how many relations one user may have made.
+    """``most`` limits the relations that one user has made.
 
     Raises UnknownRelationType, UnknownObject, NotPermitted, QuotaExceeded, VersionConflict (an end is gone).
     """
@@ -99,7 +98,10 @@ def add(
 
 
 def find(cx: Connection, repository: Repository, relation_id: str, principals: Principals) -> Relation:
-    """Return a relation if the caller may browse both of its ends. Raises UnknownRelation."""
+    """Return a relation if the caller may browse both ends.
+
+    Raises UnknownRelation.
+    """
     query = _members(repository, principals).where(relations.c.id == relation_id)
     row = cx.execute(query).first()
     if row is None:
@@ -115,7 +117,10 @@ def remove(cx: Connection, repository: Repository, relation_id: str, principals:
 
 
 def remove_type(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
-    """Remove a relation type that no relation has. Raises NotPermitted, UnknownRelationType, InUse."""
+    """Remove a type that no relation has.
+
+    Raises NotPermitted, UnknownRelationType, InUse.
+    """
     relation_types.remove(cx, repository.id, name, principals)
     of_type = sa.select(sa.literal(1)).where(relations.c.repository_id == repository.id, relations.c.name == name)
     if cx.execute(of_type.limit(1)).first() is not None:
@@ -132,9 +137,9 @@ def relation_page(
     *,
     type_prefix: str = "",
 ) -> list[ListedRelation]:
-    """List the relations of ``which`` that the caller may see, the oldest first unless the selection sorts them.
+    """List relations, the oldest first unless sorted; names compare as shown, those of built-in types with
+    ``type_prefix``.
 
-    The shown names of the built-in types begin with ``type_prefix``. The selection compares names as they are shown.
     Raises UnknownProperty, WrongValue, BadSort.
     """
     members, properties = _list_query(repository, principals, which), _properties(type_prefix)
@@ -151,7 +156,7 @@ def count_relations(
     *,
     type_prefix: str = "",
 ) -> int:
-    """Count all that ``relation_page`` lists. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _list_query(repository, principals, which), _properties(type_prefix), selection)
 
 
@@ -163,7 +168,7 @@ def count_by_maker(cx: Connection, maker_key: str) -> int:
 def _ends(
     cx: Connection, repository: Repository, draft: RelationDraft | Relation, principals: Principals
 ) -> tuple[str, str]:
-    """Lock both ends, and return their ids, the parent's first.
+    """Lock both ends, and return the parent's first.
 
     Raises UnknownObject, NotPermitted (if the caller lacks the permission Relate on an end).
     """
@@ -182,17 +187,14 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
 
 
 def next_relations(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
-    """Return at most ``limit`` relations of a repository, each with its counter and its maker's key.
-
-    These are the first ones with counters above ``after_seq``. No rights are checked.
-    """
+    """Return relations with counters above ``after_seq``, and makers' keys. No rights are checked."""
     query = sa.select(relations.c.seq, relations.c.maker_key, *_COLUMNS)
     rows = query.where(relations.c.repository_id == repository_id, relations.c.seq > after_seq)
     return [(row.seq, _read(row), row.maker_key) for row in cx.execute(rows.order_by(relations.c.seq).limit(limit))]
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Relation, str]]) -> None:
-    """Store relations of an export with their ids, each with its maker's key. The caller has checked the relations.
+    """Store relations with makers' keys, which the caller has checked.
 
     Raises IntegrityError if an id is taken.
     """

@@ -1,9 +1,10 @@
 """Saved searches and search templates: keep, find, change, remove, give, list.
 
-Everybody who may enter the repository sees a public search. Only the owner and administrators see a search that is not
-public. Only they may change a search. To see a search permits nothing more: whoever executes it does so with their own
-rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
-differ, so neither tells that another search exists. Source: docs/interface.md, ours 12.
+Everybody who may enter sees a public search; only the owner and administrators see another, and change any. Who
+executes one does so with their own rights. What the caller may not see is answered like what does not exist; ids are
+random and names need not differ, so neither tells.
+
+Source: docs/interface.md, ours 12.
 """
 
 import secrets
@@ -30,10 +31,7 @@ from muniment.repository.store.saved import stored_results
 from muniment.repository.store.saved.table import saved_searches
 
 FORMAT = 1
-"""The format of the documents that this release writes and reads.
-
-A release for which old documents would mean something else needs another number.
-"""
+"""A document has a format; if old documents would mean something else, it needs another number."""
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000
 
@@ -45,7 +43,7 @@ Spelling = Literal["json", "xml"]
 
 
 class WrittenNames(msgspec.Struct, frozen=True):
-    """The names on the wire on which a document's meaning depends, as they were when the document was received."""
+    """The meaning of a document depends on these names on the wire, when it was received."""
 
     vocab_namespace: str
     type_prefix: str
@@ -53,10 +51,9 @@ class WrittenNames(msgspec.Struct, frozen=True):
 
 
 class SavedDocument(msgspec.Struct, frozen=True):
-    """A query document as it was received: its spelling, the names in it, and its bytes.
+    """A document as it was received.
 
-    ``format`` is the ``FORMAT`` with which the document was stored. ``question`` is the address of the search page that
-    asked this document, as the page wrote it; empty if a program sent the document.
+    ``question`` is the address of the search page that asked it, as the page wrote it, or empty.
     """
 
     spelling: Spelling
@@ -67,7 +64,7 @@ class SavedDocument(msgspec.Struct, frozen=True):
 
 
 class SearchSummary(msgspec.Struct, frozen=True):
-    """A saved search or search template without its document. ``description`` is the text that explains it."""
+    """A saved search without its document; ``description`` explains it."""
 
     id: str
     name: str
@@ -87,17 +84,14 @@ class SavedSearch(SearchSummary, frozen=True):
 
 
 class SavedSearchQuota(msgspec.Struct, frozen=True):
-    """How many saved searches and templates one caller may own, over all repositories.
-
-    ``bytes`` limits their size together with the size of the results that the caller has stored.
-    """
+    """One caller may own so many, over all repositories; ``bytes`` includes the results that they stored."""
 
     searches: int
     bytes: int
 
 
 class SearchChange(msgspec.Struct, frozen=True):
-    """What to set in a saved search. A field that is None leaves its value as it is."""
+    """What to set; None leaves a value as it is."""
 
     name: str | None = None
     description: str | None = None
@@ -122,7 +116,7 @@ def add(
     quota: SavedSearchQuota,
     now: Instant,
 ) -> SavedSearch:
-    """Keep a new saved search or template, owned by the caller. Raises WrongValue, QuotaExceeded."""
+    """Raises WrongValue, QuotaExceeded."""
     texts = _check(change)
     if not texts.get("name"):
         raise WrongValue("Name the search: its 'object_name' has at least one character.")
@@ -147,7 +141,10 @@ def add(
 
 
 def find(cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals) -> SavedSearch:
-    """Return a saved search or template that the caller may see. Raises UnknownSavedSearch."""
+    """Return a search that the caller may see.
+
+    Raises UnknownSavedSearch.
+    """
     return _to_search(_row(cx, sa.select(saved_searches), repository_id, kind, search_id, principals))
 
 
@@ -163,9 +160,9 @@ def change(
 ) -> SavedSearch:
     """``expected`` is the revision that the caller has seen.
 
-    If the document changes, all stored results are removed. If the search is made private, the results that others than
-    the owner stored are removed. Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded
-    (only if the search grows).
+    A new document removes all stored results; made private, a search loses those of others than the owner.
+
+    Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded (only if the search grows).
     """
     saved_search = _own(cx, repository_id, "search", search_id, principals, expected)
     columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved_search.revision + 1}
@@ -195,7 +192,7 @@ def remove(
     principals: Principals,
     expected: int | None = None,
 ) -> None:
-    """Remove a saved search or template with all results of it.
+    """Remove a search with all results.
 
     Raises UnknownSavedSearch, NotPermitted, VersionConflict.
     """
@@ -213,7 +210,7 @@ def store_results(
     quota: SavedSearchQuota,
     now: Instant,
 ) -> None:
-    """Store the ids of this search's hits for the caller, in place of those that the caller stored before.
+    """Replace the results that the caller stored before.
 
     Raises UnknownSavedSearch, QuotaExceeded, and VersionConflict if the search has changed since ``search`` was read.
     """
@@ -236,10 +233,10 @@ def saved_page(
     stretch: cursors.Stretch,
     selection: tree.Selection = tree.EVERYTHING,
 ) -> list[ListedSearch]:
-    """List the saved searches or templates that the caller may see and that meet the selection.
+    """List the searches, the caller's own first unless sorted; each part begins with the newest. Documents are not
+    read.
 
-    Unless the selection sorts the list, those that the caller owns come first, and then those of other owners. Each of
-    the two parts begins with the newest. Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     own_first = pages.Order(
         (
@@ -255,12 +252,12 @@ def saved_page(
 def count_saved(
     cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: tree.Selection = tree.EVERYTHING
 ) -> int:
-    """Count what all pages of ``saved_page`` list together. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
 
 
 def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[SavedSearch]:
-    """Return these searches, which must fit on one page, with their documents. It takes one statement."""
+    """Read the documents of one page in one statement."""
     ids = [each.id for each in summaries]
     query = sa.select(saved_searches.c.id, *_DOCUMENT_COLUMNS).where(saved_searches.c.id.in_(ids))
     by_id = {row.id: _document(row) for row in cx.execute(query)}
@@ -277,10 +274,9 @@ def count_by_owner(cx: Connection, owner_key: str) -> int:
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give the saved searches and templates of the owner ``key`` to another owner, and return how many.
+    """Return how many were given.
 
-    The results that the former owner stored do not go with them: they were found with the former owner's rights. Those
-    of searches that are not public are removed.
+    Results that the former owner stored, found with their rights, stay theirs; those of private searches are removed.
     """
     columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "modified": now}
     of_owner = sa.and_(saved_searches.c.repository_id == repository_id, saved_searches.c.owner_key == key)
@@ -291,14 +287,14 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def next_saved(cx: Connection, repository_id: int, after_id: str, limit: int) -> list[tuple[Kind, SavedSearch]]:
-    """Return at most ``limit`` searches and templates with ids after ``after_id``, in order, whoever may see them."""
+    """Return them in the order of ids, whoever may see them."""
     query = sa.select(saved_searches).where(saved_searches.c.repository_id == repository_id)
     rows = cx.execute(query.where(saved_searches.c.id > after_id).order_by(saved_searches.c.id).limit(limit))
     return [("template" if row.is_template else "search", _to_search(row)) for row in rows]
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Kind, SavedSearch]]) -> None:
-    """Store saved searches and templates under the ids that they have already.
+    """Store searches under the ids that they have.
 
     Raises WrongValue for a text that is not allowed, and IntegrityError if an id is taken.
     """
@@ -349,7 +345,7 @@ def _row(
 def _own(
     cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals, expected: int | None
 ) -> SavedSearch:
-    """Return the search if the caller may change it. Until the commit, no other transaction can change it.
+    """Lock a search that the caller may change until the commit.
 
     Raises UnknownSavedSearch, NotPermitted, VersionConflict.
     """
@@ -363,9 +359,9 @@ def _own(
 
 
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
-    """Raise QuotaExceeded if ``searches`` more searches, or ``size`` more bytes, are too many for this owner.
+    """Raise QuotaExceeded if ``searches`` more, or ``size`` more bytes, are too many.
 
-    Until the commit, no other transaction that calls this can add anything that counts for this owner.
+    Until the commit, no other transaction that calls this can add for this owner.
     """
     named_locks.take(cx, f"saved searches {key}")
     count, byte_count = cx.execute(
@@ -382,7 +378,10 @@ def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int
 
 
 def _check(change: SearchChange) -> dict[str, str]:
-    """Return the texts of a change by column. Raises WrongValue."""
+    """Return the texts by column.
+
+    Raises WrongValue.
+    """
     texts = {"name": (change.name, LONGEST_NAME), "description": (change.description, LONGEST_DESCRIPTION)}
     for text, longest in texts.values():
         if text is not None and not (len(text) <= longest and is_storable(text)):

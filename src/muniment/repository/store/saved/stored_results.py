@@ -1,8 +1,9 @@
 """Which results of a saved search did a caller store?
 
-Stored results belong to the caller who stored them, because they were found with the caller's rights. When the caller
-reads them, objects that the caller may not browse any more are left out (``objects.lists``). Source: docs/interface.md,
-ours 12.
+They belong to the caller, because they were found with the caller's rights; what the caller may not browse any more is
+left out when they are read (``objects.lists``).
+
+Source: docs/interface.md, ours 12.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,11 +18,11 @@ from muniment.repository.refusals import NoStoredResults
 from muniment.repository.store.saved.table import saved_results
 
 FORMAT = 1
-"""The format of stored results that this release writes and reads. Results of another format are not read."""
+"""Results of another format are not read."""
 
 
 class StoredResults(msgspec.Struct, frozen=True):
-    """The ids of the hits in their order, as a JSON list, and when they were stored."""
+    """The ids of the hits, a JSON list in order."""
 
     object_ids: str
     stored: Instant
@@ -32,7 +33,7 @@ def write(object_ids: Sequence[str]) -> str:
 
 
 def keep_results(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
-    """Store a caller's results of a search in place of the former ones. ``caller`` is the caller's key."""
+    """Replace a caller's results; ``caller`` is a key."""
     remove(cx, search_id, caller)
     columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
     cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
@@ -49,7 +50,7 @@ def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
 
 
 def searches_with_results(cx: Connection, search_ids: Collection[str], caller: str) -> frozenset[str]:
-    """Return those of the ``search_ids`` whose searches have results that the caller stored."""
+    """Return those with results that this caller stored."""
     of_caller = sa.select(saved_results.c.search_id).where(
         saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
     )
@@ -57,13 +58,12 @@ def searches_with_results(cx: Connection, search_ids: Collection[str], caller: s
 
 
 def size(cx: Connection, caller: str) -> int:
-    """Return how many bytes all stored results of a caller take."""
+    """Sum all results of a caller."""
     total = sa.select(sa.func.coalesce(sa.func.sum(saved_results.c.size), 0)).where(saved_results.c.caller == caller)
     return int(cx.execute(total).scalar_one())
 
 
 def remove(cx: Connection, search_id: str, caller: str) -> None:
-    """Remove a caller's stored results, if there are any."""
     of_caller = sa.and_(saved_results.c.search_id == search_id, saved_results.c.caller == caller)
     cx.execute(saved_results.delete().where(of_caller))
 

@@ -1,7 +1,5 @@
-"""Which objects lie below a prefix of a bucket?
-
-After the store was silent, every caller is refused at once for some seconds, so that a dead store does not keep all
-threads of a server waiting.
+"""Which objects lie below a prefix of a bucket? After the store was silent, every caller is refused for some seconds,
+so that a dead store does not keep all threads of a server waiting.
 """
 
 import http.client
@@ -38,7 +36,7 @@ _LONGEST_LIST = 8 << 20
 
 
 class BucketObject(NamedTuple):
-    """One object: its name below the prefix, its size in bytes, and when it was written."""
+    """``name`` is below the prefix, ``size`` in bytes."""
 
     name: str
     size: int
@@ -46,7 +44,7 @@ class BucketObject(NamedTuple):
 
 
 class UnfinishedUpload(NamedTuple):
-    """An upload in parts that is not finished: the name of the object that it makes, its id, and when it began."""
+    """An unfinished upload in parts: the object that it makes, its id, and when it began."""
 
     name: str
     id: str
@@ -54,14 +52,13 @@ class UnfinishedUpload(NamedTuple):
 
 
 class MissingObject(Exception):
-    """There is no object of this name, or it ends before the range that was asked for."""
+    """The object is missing, or ends before the range."""
 
 
 class ContentBucket:
-    """The objects below a prefix of one bucket. All methods may raise StoreUnavailable.
+    """The objects below a prefix of one bucket.
 
-    ``clock`` tells the time for signatures. The connection is made with the first request, so a process may fork
-    before that, but not afterwards.
+    ``clock`` dates signatures. The connection is made with the first request: a process may fork only before it.
     """
 
     def __init__(self, options: S3Options, clock: Callable[[], Instant]) -> None:
@@ -78,7 +75,7 @@ class ContentBucket:
         return f"{self._options.endpoint}/{self._options.bucket}/{self._prefix}"
 
     def head(self, name: str) -> int:
-        """Return the size of an object. Raises MissingObject."""
+        """Raises MissingObject."""
         with self.asking():
             try:
                 return obstore.head(self._store, self._prefix + name)["size"]
@@ -87,26 +84,26 @@ class ContentBucket:
                 return obstore.get(self._store, self._prefix + name, options={"range": (0, 1)}).meta["size"]
 
     def get(self, name: str, start: int, end: int) -> tuple[bytes, int]:
-        """Return the bytes from ``start`` to before ``end``, and the size of the whole object. Raises MissingObject.
+        """Return the bytes of a range, which is not empty, and the size of the object; fewer if it ends earlier.
 
-        The range may not be empty. Fewer bytes come if the object ends earlier.
+        Raises MissingObject.
         """
         with self.asking():
             result = obstore.get(self._store, self._prefix + name, options={"range": (start, end)})
             return bytes(result.bytes()), result.meta["size"]
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the first ``most`` bytes of an object, or all of them if it is smaller. Raises MissingObject."""
+        """Raises MissingObject."""
         size = self.head(name)
         return self.get(name, 0, min(size, most))[0] if size else b""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object in one request. It replaces an object of the same name."""
+        """Write or replace an object in one request."""
         with self.asking():
             obstore.put(self._store, self._prefix + name, data, use_multipart=False)
 
     def create(self, name: str, data: bytes) -> None:
-        """Write an object unless its name is taken. A store that ignores this condition replaces the existing one."""
+        """Write an object unless its name is taken. A store that ignores this condition replaces it."""
         with self.asking():
             try:
                 obstore.put(self._store, self._prefix + name, data, mode="create")
@@ -114,16 +111,18 @@ class ContentBucket:
                 return
 
     def open_writer(self, name: str) -> "ObjectWriter":
-        """Begin an object, which exists once its writer is closed. With ``PART_BYTES`` or more, it is sent in parts."""
+        """Begin an object, which exists once its writer is closed.
+
+        With ``PART_BYTES`` or more, it is sent in parts.
+        """
         return ObjectWriter(self, name)
 
     def remove(self, name: str) -> None:
-        """Remove an object, if there is one of this name."""
         with self.asking():
             obstore.delete(self._store, self._prefix + name)
 
     def objects(self, folder: str) -> Iterator[BucketObject]:
-        """Yield every object whose name begins with ``folder`` and a slash, in the store's own order."""
+        """``folder`` is without its slash; the order is the store's own."""
         with self.asking():
             pages = iter(obstore.list(self._store, self._prefix + folder, chunk_size=_LISTED_AT_A_TIME))
         while True:
@@ -136,7 +135,6 @@ class ContentBucket:
                 yield BucketObject(name, each["size"], _instant(each["last_modified"]))
 
     def uploads(self, beginning: str) -> Iterator[UnfinishedUpload]:
-        """Yield the unfinished uploads of all objects whose names begin with ``beginning``."""
         markers: dict[str, str] = {}
         while True:
             page = self._ask("GET", "", {"uploads": "", "prefix": self._prefix + beginning, **markers})
@@ -233,10 +231,10 @@ class ContentBucket:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Guard a block that asks the store: turn the store's errors into StoreUnavailable and MissingObject.
+        """Turn the store's errors into StoreUnavailable and MissingObject.
 
-        After the store was silent, every caller is refused for some seconds. Then one caller at a time may ask, and all
-        others are refused at once, until the store answers.
+        After the store was silent, every caller is refused for some seconds; then one at a time may ask until it
+        answers.
         """
         is_first = False
         if self._silent:
@@ -271,7 +269,7 @@ class ContentBucket:
 
 
 class ObjectWriter:
-    """A new object on its way into the bucket. ``write`` and ``close`` may raise StoreUnavailable."""
+    """``write`` and ``close`` may raise StoreUnavailable."""
 
     def __init__(self, bucket: ContentBucket, name: str) -> None:
         self._bucket, self._name = bucket, name
@@ -279,7 +277,7 @@ class ObjectWriter:
         self._size = 0
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Add bytes; they are sent when there are enough for a part."""
+        """Bytes are sent when there are enough for a part."""
         with self._bucket.asking():
             if self._file is None:
                 self._file = self._bucket.open_file(self._name)
@@ -297,7 +295,7 @@ class ObjectWriter:
         return self._size >= PART_BYTES
 
     def drop(self) -> None:
-        """Give the object up, and let the store drop the parts that it has. If that fails, the sweep drops them."""
+        """Give the object up. Parts that the store fails to drop are dropped by the sweep."""
         self._file = None
         if not self.is_in_parts:
             return

@@ -13,7 +13,7 @@ import msgspec
 
 
 class SigningKey(msgspec.Struct, frozen=True):
-    """The name of a key, its secret, and the region for which it signs."""
+    """A key's name, its secret, and the region for which it signs."""
 
     access_key: str
     secret: str
@@ -21,7 +21,7 @@ class SigningKey(msgspec.Struct, frozen=True):
 
 
 class S3Request(msgspec.Struct, frozen=True):
-    """A request without a body: its method, the host with its port, the path, and the parameters of its query."""
+    """A request without a body; ``host`` has the port."""
 
     method: str
     host: str

@@ -1,8 +1,8 @@
-"""A content store in the network that speaks S3. Each content is one object, named by the content's key.
+"""A content store in the network that speaks S3. Each content is one object, which the store has whole or not at all.
 
-The store has an object whole, or not at all. Each request is signed with the digest of its body, so the store refuses
-bytes that were altered on their way. The store answers a write when it has the object. We rely on the store to keep the
-object through a power cut. The sweep recognises the remains of a crash by their age.
+Each request is signed with the digest of its body, so the store refuses bytes that were altered on their way. The store
+answers a write when it has the object. We rely on the store to keep the object through a power cut. The sweep
+recognises the remains of a crash by their age.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 class S3Writer:
-    """Sends one content to the store (a ContentWriter). At most two parts of it are in memory."""
+    """Sends one content (a ContentWriter), with at most two parts in memory."""
 
     def __init__(self, target: ObjectWriter, key: str, claim: Callable[[], None]) -> None:
         self._target, self._key, self._claim = target, key, claim
@@ -56,7 +56,7 @@ class S3Writer:
                 self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content. Raises NotStored; then the sweep removes what the store may have."""
+        """Raises NotStored; then the sweep removes what the store may have."""
         self.write()
         with self._lock:
             try:
@@ -85,8 +85,8 @@ class S3Writer:
 class S3Store:
     """A bucket, or a prefix in one, that holds every content of one installation (a ContentStore).
 
-    ``owner`` names the installation. This name is stored below the prefix, and no other installation can write there.
-    ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
+    ``owner`` names the installation. No other installation can write below its prefix. ``copies`` is the folder of the
+    files that ``local`` lends, each of ``largest_copy`` bytes at most.
     """
 
     def __init__(
@@ -121,10 +121,7 @@ class S3Store:
         return new_contents
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy of another store's content under the same key.
-
-        Returns False if that store finds the content damaged. Raises NotStored.
-        """
+        """Returns False if that store finds the content damaged. Raises NotStored."""
         target = self._bucket.open_writer(_name(content.key))
         try:
             self._claim()
@@ -140,10 +137,8 @@ class S3Store:
         return True
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
-
-        Raises ContentDamaged before the first piece if the content is missing or has another size, and before the last
-        block of 4 MiB if the whole content has another digest. The digest of a part is not checked. Raises
+        """Raises ContentDamaged before the first piece if the content is missing or has another size, and before the
+        last block of 4 MiB if the whole content has another digest. The digest of a part is not checked. Raises
         StoreUnavailable.
         """
         end = content.size if length is None else min(start + length, content.size)
@@ -165,10 +160,8 @@ class S3Store:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Lend a copy of the content in a file without a name, which is gone when it is closed.
-
-        Raises ContentDamaged if there is no content under the key, TooLarge if it is larger than ``largest_copy``,
-        StoreUnavailable, and OSError if the disk has no room.
+        """Lend a copy in a file without a name, which is gone when it is closed. Raises ContentDamaged for no content,
+        TooLarge beyond ``largest_copy``, StoreUnavailable, and OSError if the disk has no room.
         """
         size = self._size(key)
         if size > self._largest_copy:
@@ -191,10 +184,8 @@ class S3Store:
         return digest.digest() == sha256
 
     def remove(self, key: str) -> bool:
-        """Remove the content under a key, if there is any. Return False if that is not allowed now, or if it fails.
-
-        Also return False if ``key`` does not have the form of a key. A ``keeping`` block forbids removing. Content that
-        is not removed stays stored, and a later ``older_than`` yields it.
+        """Return False for what is no key, within ``keeping``, or if it fails; a later ``older_than`` yields what
+        stays.
         """
         if not _KEY.fullmatch(key):
             return False
@@ -213,9 +204,9 @@ class S3Store:
         return self._lock.keeping()
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content last written before the instant; drop unfinished uploads of that age.
+        """Let the store's clock decide the age.
 
-        The store's clock decides the age. Raises StoreUnavailable.
+        Raises StoreUnavailable.
         """
         self._claim()
         for each in self._bucket.objects(_FOLDER):
@@ -239,7 +230,7 @@ class S3Store:
         return S3Writer(self._bucket.open_writer(_name(key)), key, self._claim)
 
     def _claim(self) -> None:
-        """Note this installation as the owner of the prefix. Raises StoreUnavailable if another one owns it."""
+        """Raises StoreUnavailable if another installation owns the prefix."""
         if self._claimed:
             return
         owner = self._owner().encode()

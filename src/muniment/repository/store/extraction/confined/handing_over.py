@@ -1,7 +1,8 @@
 """When does a Tika server get a file? When our own readers do not read it, or only pictures are in it.
 
-Files within a file are handed over one by one, and what our own readers read of the others stays as it is. While
-the server is away, its files wait, and all others are read.
+Files within a file are handed over one by one.
+
+While the server is away, its files wait, and all others are read.
 """
 
 import threading
@@ -24,7 +25,7 @@ LOOK_SECONDS = 5.0
 
 
 class Postponed(Exception):
-    """The Tika server is away, so the file waits for it. ``found`` is what our own readers read of it, or None.
+    """The Tika server is away, so the file waits; ``found`` is what our own readers read of it.
 
     Whoever stores that the file waits then calls ``when_stored``.
     """
@@ -35,7 +36,7 @@ class Postponed(Exception):
 
 
 class HandingOver:
-    """The hand-over of files to the Tika server that the settings name. All threads of an extractor share it."""
+    """Hands files over to the Tika server; all threads of an extractor share it."""
 
     def __init__(self, options: RepositoryOptions) -> None:
         self._seconds = options.extraction.tika_seconds
@@ -48,7 +49,7 @@ class HandingOver:
     def read_whole(
         self, content: BinaryIO, name: str, found: Extracted | None, reader: Reader, goes_on: Callable[[], bool]
     ) -> Extracted:
-        """Have the server read a file of which our own readers found no text.
+        """Our own readers found no text.
 
         Raises Postponed, Stopped, Unstarted, Unreadable, Unsupported, Poisoned.
         """
@@ -65,7 +66,7 @@ class HandingOver:
         return structs.replace(found, text=result.text, note=result.note) if result.text else found
 
     def read_rest(self, found: Extracted, reader: Reader, goes_on: Callable[[], bool]) -> Extracted:
-        """Have the server read the files within a file that our own readers do not read.
+        """Have the server read the files within a file that our readers do not.
 
         Raises Postponed, Stopped, Unstarted.
         """
@@ -84,7 +85,7 @@ class HandingOver:
         return structs.replace(found, text=cut.text, note=cut.note)
 
     def wake(self, database: Database, clock: Callable[[], Instant]) -> None:
-        """Let the files that wait for the server be read, if it is there. This asks it only now and then."""
+        """Let the waiting files be read if the server is there; it is asked only now and then."""
         if not self._some_wait or time.monotonic() < self._look_at or not self._waking.acquire(blocking=False):
             return
         try:

@@ -6,15 +6,14 @@ import msgspec
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The worker has loaded its libraries. ``offline`` says whether it has left the network."""
+    """The worker has loaded its libraries; ``offline`` if it has left the network."""
 
     offline: bool
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request to read the file of the first descriptor, and to answer over the second descriptor.
-
-    If ``is_answer``, the file is a Tika server's answer.
+    """Read the file of the first descriptor, and answer over the second. With ``is_answer``, the file is a Tika
+    server's answer.
     """
 
     name: str
@@ -23,10 +22,9 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class ReadAnswer(msgspec.Struct, frozen=True):
-    """The first line of an answer. If the outcome is `read`, the text follows in UTF-8, then the files that are kept.
+    """The first line of an answer; if it is `read`, the text follows in UTF-8, then the kept files.
 
-    ``properties`` is what the file says about itself, ``text_bytes`` the length of the text. ``kept`` are the names and
-    the lengths of the kept files.
+    ``text_bytes`` is the text's length, ``kept`` the names and lengths of the kept files.
     """
 
     outcome: Literal["read", "failed", "unsupported", "poisoned"]
@@ -38,6 +36,6 @@ class ReadAnswer(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The child that read the file has ended. ``code`` is its exit code, or the negative number of a signal."""
+    """``code`` is the exit code of the child that read the file, or the negative number of a signal."""
 
     code: int

@@ -36,20 +36,19 @@ _GRACE = 2.0
 _FILES = 1000
 _HEADER = 1 << 19
 _KEPT_BYTES = 32 << 20
-"""The most bytes of files within one file that are kept for a Tika server, if the settings name one."""
 
 # The worker gets only variables that keep libraries from starting a thread or a memory arena for each core.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 
 class Unstarted(Exception):
-    """The worker process does not start, or ends before it gets a file. The file is not to blame."""
+    """The worker does not start, or ends before it gets a file, which is not to blame."""
 
 
 class Reader:
-    """A worker process that reads one file after another. It is started when needed, and replaced when it breaks.
+    """A worker process that reads one file after another.
 
-    It belongs to the thread that reads with it: the kernel ends the worker when that thread ends.
+    The kernel ends the worker when the thread that reads with it ends.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -60,7 +59,6 @@ class Reader:
 
     @property
     def characters(self) -> int:
-        """The most characters of one file's text that are kept."""
         return self._limits.characters
 
     def __enter__(self) -> Self:
@@ -84,11 +82,10 @@ class Reader:
     def read(
         self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool], *, is_answer: bool = False
     ) -> Extracted:
-        """Read the text of the open file. While the worker reads, ``goes_on`` is called several times a second.
+        """While the worker reads, ``goes_on`` is called several times a second.
 
-        If ``is_answer``, the file is a Tika server's answer about the file of that name. Raises Stopped when
-        ``goes_on`` returns False, Unstarted when the worker process does not start or ends before it gets the file, and
-        Unreadable, Unsupported or Poisoned when the file cannot be read.
+        Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start or ends before
+        it gets the file, and Unreadable, Unsupported or Poisoned when the file cannot be read.
         """
         channel = self._ensure_worker()
         self._files_left -= 1
@@ -142,7 +139,7 @@ class Reader:
         return own_end
 
     def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
-        """Return all bytes of the pipe ``source``, and how the worker's child ended. Raises Poisoned, Stopped."""
+        """Raises Poisoned, Stopped."""
         asked = time.monotonic()
         deadline = asked + self._limits.seconds + _GRACE
         limit = _HEADER + 4 * self._limits.characters + self._limits.kept_bytes
@@ -173,7 +170,7 @@ class Reader:
 
 
 def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:
-    """Read the text of one file (a path or an open descriptor) in a sandbox made for it.
+    """Read a file in a sandbox made for it.
 
     Raises Unreadable, Unsupported, Poisoned, Unstarted.
     """
@@ -206,7 +203,7 @@ def _receive_end(channel: socket.socket) -> Ended:
 
 
 def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
-    """Turn the worker's answer into a result. Distrust it: the file may have taken the worker over."""
+    """Distrust the answer: the file may have taken the worker over."""
     if end.code != 0:
         raise Poisoned(_how_it_ended(end.code, limits))
     header, _, rest = answer.partition(b"\n")

@@ -1,8 +1,8 @@
 """How is a process confined so that it can only compute and answer over one pipe?
 
-Three things confine it: resource limits; a network namespace of its own that reaches nothing, if the system permits
-one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. With the filter,
-the process can open no connection and no file, start no process, and signal no other process.
+By resource limits; by a network namespace that reaches nothing, if the system permits one; and by a seccomp filter
+(Linux, x86_64 and aarch64) that allows only the system calls of computing: no connection, file, process or signal to
+another.
 """
 
 import ctypes
@@ -25,10 +25,7 @@ _DESCRIPTOR_COMMANDS = (
     *(fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC),
     *(fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL),
 )
-"""The commands of ``fcntl`` that are allowed.
-
-F_SETOWN and F_SETSIG are not among them: with both, a write to a pipe sends any signal to any process of the same user.
-"""
+"""F_SETOWN and F_SETSIG are left out: with both, a write to a pipe sends any signal to any process of the same user."""
 
 _LOAD, _EQUAL, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -39,25 +36,24 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 _PROCESSORS = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""For each processor: its column in the table of system calls, and its audit number in the kernel."""
+"""A processor has a column in the table of system calls, and an audit number in the kernel."""
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent, given by its process id, ends in any way."""
+    """``parent`` is its process id."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def leave_the_network() -> bool:
-    """Move this process to a network namespace that reaches nothing. Return False if the system does not permit it."""
+    """Return False if the system permits no namespace of its own."""
     return any(_libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET))
 
 
 def limit(limits: Limits) -> None:
-    """Limit address space, processor time and open files of this process. Forbid writes to files, and core dumps.
-
-    The number of processes has no limit, because the kernel counts it per user. The filter forbids new processes.
+    """Limit address space, processor time and open files; forbid writes to files, and core dumps. The kernel counts
+    processes per user, so their number has no limit: the filter forbids new ones.
     """
     mapped_bytes = int(_own_statistics().split()[0]) * resource.getpagesize()
     space = mapped_bytes + limits.memory
@@ -69,7 +65,7 @@ def limit(limits: Limits) -> None:
 
 
 def forbid_everything_else() -> bool:
-    """Install the filter of system calls, for good. Return False if the kernel or the processor does not support it.
+    """Return False if the kernel or the processor supports no filter.
 
     A call that is not allowed fails with `ENOSYS`, as on a kernel that lacks it, or ends the process.
     """

@@ -1,7 +1,6 @@
-"""The worker process: it loads the libraries once. For each file, it forks a child that reads the file and ends.
+"""The worker process: it loads the libraries once. It forks a child for each file: so no file can see another, memory
+does not grow, and a file that breaks its reader breaks nothing else.
 
-So no file can see another file, memory does not grow from file to file, and a file that breaks its reader breaks
-nothing else.
 `process.Reader` starts it by ``python -I -m`` with this module's name, and ``<socket> <parent> <limits>``.
 """
 
@@ -27,7 +26,6 @@ _UNFENCED = "The file was not read: this system offers no way to keep its reader
 
 
 def main(arguments: list[str]) -> None:
-    """Serve requests from the socket until it closes."""
     channel = socket.socket(fileno=int(arguments[0]))
     limits = msgspec.json.decode(arguments[2], type=Limits)
     os.nice(10)

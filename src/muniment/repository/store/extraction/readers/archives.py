@@ -16,7 +16,7 @@ _DAMAGED = "The archive is truncated or damaged."
 
 
 def zip_text(file: BinaryIO, inner: InnerFiles) -> Extracted:
-    """Return the names and the texts of the files in a ZIP archive. Raises Unreadable if it is damaged."""
+    """Raises Unreadable if it is damaged."""
     try:
         with zipfile.ZipFile(file) as archive:
             entries = (
@@ -30,9 +30,9 @@ def zip_text(file: BinaryIO, inner: InnerFiles) -> Extracted:
 
 
 def tar_text(file: BinaryIO, inner: InnerFiles) -> Extracted:
-    """Return the names and the texts of the files in a tar archive. Raises Unreadable if it is damaged.
+    """Note a missing or damaged end.
 
-    If only its end is missing or damaged, a note says so.
+    Raises Unreadable if it is damaged.
     """
     file.seek(0)
     try:

@@ -20,11 +20,11 @@ _MARKS = (
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 _HIGH_RUNS = re.compile(rb"[\x80-\xff]+")
 _SHIFT = re.compile(rb"\x1b\$(?:[@AB]|\([A-Z]|\)[A-G])|\x1b\([IJ]")
-"""What switches to other characters in ISO-2022-JP and ISO-2022-KR. There, no byte is beyond ASCII."""
+"""What switches characters in ISO-2022-JP and ISO-2022-KR, where no byte is beyond ASCII."""
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._:-]*[a-z0-9]")
 _LABEL_CHANGES = (("x-", ""), ("cs", ""), ("win-", "windows-"), ("x-mac-", "mac-"), ("8859-", "iso-8859-"))
-"""Beginnings of names that programs give to charsets, and what stands there in a name that is known."""
+"""Beginnings of charset names in use, and what the known name has there."""
 
 _SUPERSETS = {
     "iso8859-1": "cp1252",
@@ -36,7 +36,7 @@ _SUPERSETS = {
     "iso2022_jp": "iso2022_jp_ext",
     "tis-620": "cp874",
 }
-"""Charsets that files use beyond their bounds, and those that files then really have (WHATWG Encoding, 4.2)."""
+"""Files use the first beyond their bounds, and really have the second (WHATWG Encoding, 4.2)."""
 
 _SAMPLE = 200_000
 _FEW_BYTES = 8
@@ -55,14 +55,14 @@ _BLANKS = (
 
 
 class Decoded(NamedTuple):
-    """Characters that were bytes. ``note`` says which charset they were read in if that is not certain."""
+    """``note`` names the charset if it is not certain."""
 
     text: str
     note: str = ""
 
 
 def decode(content: bytes, charset_name: str = "") -> Decoded:
-    """Decode bytes by their byte order mark, by the declared charset, or as the charset that they look like.
+    """Decode bytes by their byte order mark, the declared charset, or their looks.
 
     What cannot be decoded becomes replacement characters. Raises Unsupported for bytes that are not text.
     """
@@ -90,7 +90,7 @@ def decode(content: bytes, charset_name: str = "") -> Decoded:
 
 
 def decode_if_certain(content: bytes) -> str:
-    """Decode bytes that have a byte order mark, or that are UTF-8 without controls. Return an empty text for others."""
+    """Return an empty text unless the bytes have a byte order mark, or are UTF-8 without controls."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace")
@@ -105,8 +105,8 @@ def decode_if_certain(content: bytes) -> str:
 def tidy(text: str, limit: int) -> str:
     """Drop characters that XML 1.0 forbids, join words that a line's end divides, and shorten runs of blanks.
 
-    Nobody knows whether a hyphen at the end of a line belongs to its word. So the word comes with the hyphen and
-    then, on the same line, without it. Returns at most ``limit`` characters.
+    Nobody knows whether a hyphen at the end of a line belongs to its word: the word comes with it and then, on the same
+    line, without it.
     """
     text = _SOFT_BREAK.sub("", text[: 4 * limit])
     text = _FORBIDDEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
@@ -126,10 +126,10 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
 
 
 def _wide(content: bytes, charset: str) -> str:
-    """Return the encoding of bytes in UTF-16 or UTF-32 without a byte order mark, and an empty text for other bytes.
+    """Return the encoding of UTF-16 or UTF-32 without a byte order mark, else an empty text.
 
-    If ``charset`` is such an encoding, it is believed. Otherwise the bytes are UTF-16 if, at the beginning, most bytes
-    at even positions are zero and hardly any at odd positions, or the other way round.
+    A ``charset`` that says so is believed. Otherwise it is UTF-16 if, at the beginning, most bytes at even positions
+    are zero and hardly any at odd positions, or the other way round.
     """
     if charset.startswith(("utf-16", "utf-32")):
         return charset if charset[6:] else f"{charset}-be"
@@ -179,7 +179,7 @@ def _charset(charset_name: str) -> str:
 
 
 def _is_mostly_utf_8(content: bytes) -> bool:
-    """Return whether most runs of bytes beyond ASCII are valid UTF-8, as in a text with a few damaged places."""
+    """Check most runs of bytes beyond ASCII: a text may have a few damaged places."""
     good = bad = 0
     for run in _HIGH_RUNS.finditer(content[: 1 << 20]):
         try:

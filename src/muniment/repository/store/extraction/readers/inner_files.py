@@ -23,30 +23,31 @@ from muniment.repository.store.extraction.findings import (
 _MOST_FILES = 10_000
 _MOST_NOTES = 5
 _SHARE_OF_TIME = 0.6
-"""No further file within a file is begun after this share of the seconds. So the text that was found is kept."""
+"""No further file is begun after this share of the seconds, so that the text found is kept."""
 
 _PIECE = 1 << 16
 _BY_SYSTEMS = re.compile(r"(?:.*/)?(?:__MACOSX/.*|\.DS_Store|Thumbs\.db)", re.DOTALL)
-"""The names of files that systems put into archives, and that nobody wrote."""
+"""What systems put into archives, and nobody wrote."""
 
 _DAMAGED = (
     *(EOFError, OSError, ValueError, RuntimeError, NotImplementedError),
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
 )
-"""What libraries raise for a member that is damaged, locked, or packed in an unknown way."""
+"""Libraries raise these for a member that is damaged, locked, or packed in an unknown way."""
 
 Entry = tuple[str, Callable[[], AbstractContextManager[IO[bytes]]]]
-"""A file in an archive: its name, and what opens it."""
+"""A name, and what opens the file."""
 
 ReadFile = Callable[[BinaryIO, str, str, "InnerFiles"], Extracted]
-"""Reads a file of a name and a media type. Raises Unreadable, Unsupported."""
+"""Takes the file's name and media type.
+
+Raises Unreadable, Unsupported.
+"""
 
 
 class InnerFiles:
-    """The files within one file, at all depths.
-
-    All together, they have at most ``loaded_bytes`` unpacked, and there are at most ``_MOST_FILES`` of them. ``kept``
-    holds those that no reader here reads, within ``kept_bytes``.
+    """The files within one file, at all depths. They unpack to ``loaded_bytes``, and are ``_MOST_FILES``, at most.
+    ``kept`` has those that no reader here reads, within ``kept_bytes``.
     """
 
     def __init__(self, limits: Limits, read: ReadFile) -> None:
@@ -62,13 +63,12 @@ class InnerFiles:
 
     @property
     def note(self) -> str:
-        """What was left out, or an empty text."""
         more = len(self._notes) - _MOST_NOTES
         return " ".join([*self._notes[:_MOST_NOTES], *([f"So were {more} more."] if more > 0 else [])])
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """Go one level deeper for the block. Raises Unreadable if that is deeper than is read."""
+        """Raises Unreadable if that is deeper than is read."""
         if self._levels_left < 1:
             raise Unreadable("The file is packed within packed files deeper than is read.")
         self._levels_left -= 1
@@ -78,10 +78,7 @@ class InnerFiles:
             self._levels_left += 1
 
     def text_of(self, name: str, content: bytes, media_type: str = "", what: str = "file") -> str:
-        """Return the text of a file, or an empty text; then a note says why, unless the file is kept.
-
-        ``what`` is the word for such a file in the note.
-        """
+        """If the text is empty, a note says why, unless the file is kept; ``what`` is its word for the file."""
         if time.monotonic() > self._end:
             self._leave_out(name, what, "The time for the files within the file is over.")
             return ""
@@ -103,7 +100,7 @@ class InnerFiles:
         return ""
 
     def texts_of(self, entries: Iterable[Entry]) -> str:
-        """Return the names and the texts of an archive's files. A note says what was left out, and why."""
+        """Return names and texts; a note says what was left out, and why."""
         pieces: list[str] = []
         for name, open_entry in entries:
             if _BY_SYSTEMS.fullmatch(name):

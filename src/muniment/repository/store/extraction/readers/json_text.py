@@ -1,6 +1,5 @@
 """What is the text of JSON? Its escapes become characters. Long runs of base64, as notebooks hold pictures, are none.
-
-The rest stays as it is written. So JSON that is cut off, that is no JSON after all, or that is nested deep, is read.
+The rest stays as written, so JSON that is cut off, malformed or nested deep is read.
 """
 
 import re
@@ -13,11 +12,10 @@ _CHARACTERS = {"n": "\n", "r": "\n", "t": " ", "b": " ", "f": "\n"}
 _BASE64 = re.compile(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,}={0,2}(?:\\r)?(?:\\n)?){3,}[A-Za-z0-9+/_-]*={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}"
 )
-"""A run of at least 200 signs of base64, or of some lines of it."""
 
 
 def read(content: bytes, charset_name: str) -> Extracted:
-    """Read the text of JSON, of lines of JSON, or of a notebook. Raises Unsupported."""
+    """Raises Unsupported."""
     text, note = decode(content, charset_name)
     text = _ESCAPE.sub(_character, _BASE64.sub("", text))
     # A character beyond U+FFFF is written as two surrogates.

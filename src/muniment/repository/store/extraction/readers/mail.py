@@ -14,10 +14,9 @@ from muniment.repository.store.extraction.readers.characters import Decoded, dec
 
 _UNENDED = "The file is truncated or damaged: its end is missing. The text is what could be read of it."
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
-"""The line before each mail of a file in the mbox format (RFC 4155)."""
 
 _LENGTH_LINE = re.compile(rb"\A\d{1,12}[ \t]*\r?\n")
-"""The first line of a file of Apple Mail: how long the mail is."""
+"""Apple Mail writes the length of the mail first."""
 
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
 _BARE_BYTES = re.compile("[\udc80-\udcff\x1b]")
@@ -27,7 +26,7 @@ _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 
 
 def mail_text(content: bytes, inner: inner_files.InnerFiles) -> Extracted:
-    """Read the text of one mail. Raises Unreadable."""
+    """Raises Unreadable."""
     content = _LENGTH_LINE.sub(b"", content, count=1)
     message = email.message_from_bytes(content, policy=email.policy.default)
     if not message.keys():
@@ -106,7 +105,7 @@ def _is_cut(message: Message) -> bool:
 
 
 def _parts(part: Message, *, with_html: bool = True) -> Iterator[Message]:
-    """Yield the parts of a mail. A mail within it is one part. HTML is left out if the same is there as plain text."""
+    """Yield the parts; a mail within it is one. HTML is left out if the same is there as plain text."""
     if not part.is_multipart() or part.get_content_maintype() == "message":
         if with_html or part.get_content_type() != "text/html" or _is_attached(part):
             yield part

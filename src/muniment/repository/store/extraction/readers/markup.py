@@ -30,7 +30,7 @@ _INLINE = {
 
 
 def html_text(content: bytes, charset_name: str = "") -> Extracted:
-    """Read the text of HTML, by the declared charset, or else by the charset that the document names.
+    """Read HTML by the declared charset, or else by its own.
 
     Raises Unsupported for binary data.
     """
@@ -42,7 +42,7 @@ def html_text(content: bytes, charset_name: str = "") -> Extracted:
 
 
 def xml_text(content: bytes, charset_name: str = "") -> Extracted:
-    """Read the text of an XML document. Entities that the document defines are not expanded.
+    """Entities that the document defines are not expanded.
 
     Raises Unreadable, Unsupported.
     """

@@ -17,14 +17,14 @@ _PAGE_PICTURE = 3
 _PASSWORD = 1 << 13
 _MOST_OPTIONS = 1000
 _MOST_FIELDS = 5000
-"""So many fields of a form are read. The library's time is quadratic in their number: 5,000 take it about a second."""
+"""The library's time is quadratic in the number of fields: 5,000 take about a second."""
 _UNENDED = "The file is truncated or damaged: its end is missing."
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _DATE = re.compile(
     r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?)?)?(?:Z|([+-])(\d\d)'?(\d\d)?)?", re.ASCII
 )
 _HYPHEN = re.compile("[\ufffe\x02][ \t]*\r?\n?")
-"""What pdfium writes for a hyphen at the end of a line, and for the end of that line."""
+"""What pdfium writes for a hyphen at the end of a line."""
 
 
 def read(file: BinaryIO, limits: Limits) -> Extracted:
@@ -79,7 +79,7 @@ def _about(pdf: pypdfium2.PdfDocument) -> dict[str, list[str]]:
 
 
 def _iso(date: str) -> str:
-    """Write a PDF's date (PDF 32000-1 7.9.4) in ISO 8601; empty if it is none."""
+    """Convert a PDF's date (PDF 32000-1 7.9.4); return an empty text for none."""
     found = _DATE.match(date)
     if found is None:
         return ""

@@ -5,14 +5,14 @@ from muniment.repository.store.extraction.findings import Extracted
 from muniment.repository.store.extraction.readers.characters import decode_if_certain, tidy
 
 LARGEST = 1 << 20
-"""The largest file, in bytes, that is read without the sandbox."""
+"""A larger file, in bytes, is read in the sandbox."""
 
 
 def read(content: bytes, name: str, media_type: str, characters: int) -> Extracted | None:
     """Return the text of a file that is declared as plain text (``formats.is_plain``), cut to ``characters``.
 
-    Returns None for any other file, for an empty one, for one of more than ``LARGEST`` bytes, and if the bytes
-    contradict the declaration or do not tell their charset. The sandbox must read such a file.
+    Returns None if the sandbox must read the file: another kind, empty, of more than ``LARGEST`` bytes, or bytes that
+    contradict the declaration or do not tell their charset.
     """
     if not content or len(content) > LARGEST or not formats.is_plain(content[: formats.HEAD], name, media_type):
         return None
@@ -21,10 +21,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """If the result is shorter than ``characters``, it has ``note``.
-
-    A result of exactly ``characters`` counts as cut, and its note says only that it was cut.
-    """
+    """Count a result of exactly ``characters`` as cut; its note says only that."""
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

@@ -43,7 +43,7 @@ def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracte
 
 
 def read_within(file: BinaryIO, name: str, media_type: str, inner: inner_files.InnerFiles) -> Extracted:
-    """Read the text of a file, which may lie within another. Raises as ``read`` does."""
+    """Read a file that may lie within another. Raises as ``read`` does."""
     head = file.read(formats.HEAD)
     if not head:
         return Extracted("", "The file is empty.")
@@ -103,7 +103,7 @@ def _content(file: BinaryIO, limits: Limits) -> bytes:
 
 
 def warm_up() -> None:
-    """Use some libraries once, so that they open the files that they need before the sandbox forbids opening files."""
+    """Use libraries that open files at first, which the sandbox forbids later."""
     markup.html_text(b"<p>warm</p>")
     markup.xml_text(b"<p>warm</p>")
     email.message_from_bytes(

@@ -1,7 +1,7 @@
-"""What is the text of an RTF file? Some control words become breaks, blanks or characters; others give no text.
+"""What is the text of an RTF file? Control words become breaks, blanks, characters or nothing; groups of settings or
+pictures are left out.
 
-Groups that hold settings or pictures are left out. The rules follow the Rich Text Format Specification 1.9.1. If the
-end of a file is missing, the text that is there is read.
+The rules follow the Rich Text Format Specification 1.9.1. A file without its end is read up to there.
 """
 
 import codecs
@@ -25,16 +25,16 @@ _NO_TEXT = {
     *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn"),
 }
 _ABOUT = {"title": "title", "subject": "subject", "author": "authors", "keywords": "keywords"}
-"""What a file says about itself in its group ``info``, and the names of the properties."""
+"""A file's group ``info`` has these words; the values are names of properties."""
 
 _STARRED_TEXT = {"shpinst", "shptxt", "footnote", "annotation", "nesttableprops"}
-"""Destinations that hold text although they may begin with ``\\*``, which lets older readers skip them."""
+"""Destinations with text despite their ``\\*``, which lets older readers skip them."""
 
 _ON_THEIR_OWN = {
     *("footnote", "annotation", "shptxt", "header", "headerl", "headerr", "headerf"),
     *("footer", "footerl", "footerr", "footerf"),
 }
-"""Destinations whose text is put on lines of its own, apart from the text around it."""
+"""Destinations whose text gets lines of its own."""
 
 # The code pages by their numbers in a table of fonts.
 _CHARSETS = {
@@ -59,10 +59,7 @@ _CHARSETS = {
 
 
 class _Group(NamedTuple):
-    """The settings that are valid until the end of a group in braces.
-
-    ``about`` is empty, or `info`, or the name of the property that the group's text is.
-    """
+    """The settings until the end of a group in braces. ``about`` is empty, `info`, or the property that the text is."""
 
     reads: bool = True
     fonts: bool = False
@@ -189,7 +186,6 @@ class _Reader:
 
 
 def read(content: bytes) -> tuple[str, dict[str, list[str]]]:
-    """Return the text of RTF, and what the file says about itself, by the names of properties."""
     return _Reader().read(content)
 
 

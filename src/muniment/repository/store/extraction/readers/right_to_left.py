@@ -1,7 +1,7 @@
 """In which order are letters read that stand in a line, if some of them are read from right to left?
 
-A PDF says where each glyph stands, not in which order a line is read. This is the Unicode Bidirectional Algorithm
-(UAX 9) backwards, without its explicit marks: from the places to the order in which the line was written.
+A PDF says where each glyph stands. This is the Unicode Bidirectional Algorithm (UAX 9) backwards, without its explicit
+marks: from the places to the order of writing.
 """
 
 import unicodedata
@@ -20,7 +20,7 @@ _WIDTH_OF_NOTHING = 0.01
 
 
 class Glyph(NamedTuple):
-    """A character and its left and right edges. Characters that share one glyph have the same edges."""
+    """Characters that share one glyph have the same edges."""
 
     character: str
     left: float
@@ -28,7 +28,7 @@ class Glyph(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """The characters of one place, as they are read, and which way they are read."""
+    """The characters of one place, as they are read."""
 
     text: str
     direction: _Direction
@@ -39,7 +39,7 @@ def is_read_to_the_left(character: str) -> bool:
 
 
 def in_reading_order(line: Sequence[Glyph], narrowest_gap: float) -> str:
-    """Return the text of a line whose glyphs are given in any order. Words are ``narrowest_gap`` apart or more."""
+    """``line`` has any order. Words are ``narrowest_gap`` apart or more."""
     clusters = _numbers_joined(_clusters(_with_blanks_placed(line, narrowest_gap)))
     rightward = sum(cluster.direction == "left" for cluster in clusters)
     leftward = sum(cluster.direction == "right" for cluster in clusters)

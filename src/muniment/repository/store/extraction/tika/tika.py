@@ -1,7 +1,6 @@
 """How does a Tika server read a file?
 
-It gets the file over HTTP, within limits of time and of bytes. Its answer is kept in memory as it came: only the
-sandbox reads it (`tika_answers`).
+It gets the file over HTTP, within limits of time and bytes. Only the sandbox reads the answer (`tika_answers`).
 """
 
 import contextlib
@@ -26,26 +25,26 @@ from muniment.repository.store.extraction.findings import Poisoned, Stopped, Unr
 
 CONNECT_SECONDS, LOOK_SECONDS = 3.0, 4.0
 GOOD_SECONDS, BAD_SECONDS = 5.0, 15.0
-"""How long an answer to whether the server is there counts: a good one, and a bad one."""
+"""A good and a bad answer to whether the server is there count for so long."""
 
 LOOK = b"Is Tika there?"
-"""The file that asks whether the server is there, and whether it reads files for us."""
+"""Asks whether the server is there, and reads files for us."""
 
 _TICK = 0.25
 _PIECE = 1 << 18
 _BESIDE_TEXT = 8 << 20
-"""The most bytes of an answer that are no text: names and other facts about the files."""
+"""At most so many bytes of an answer are no text."""
 
 _log = structlog.get_logger(__name__)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}$")
 
 
 class Away(Exception):
-    """The Tika server cannot be reached, or it refuses everybody. No file is to blame."""
+    """The server cannot be reached, or refuses everybody: no file is to blame."""
 
 
 class TikaServer:
-    """A Tika server, as one process knows it. Several threads may use it. The settings must name it."""
+    """A Tika server, which several threads may use. The settings must name it."""
 
     def __init__(self, options: ExtractionOptions, characters: int) -> None:
         self._options = options
@@ -56,9 +55,8 @@ class TikaServer:
         self._look_again_at = 0.0
 
     def fault(self) -> str:
-        """Return why the server cannot be used now, or an empty text. It is asked again after some seconds.
-
-        While another thread asks it, this returns the last answer.
+        """Say why the server cannot be used now, if so; it is asked again after some seconds. While another thread
+        asks, the last answer counts.
         """
         if self._looking.acquire(blocking=False):
             try:
@@ -73,10 +71,10 @@ class TikaServer:
         return self._fault
 
     def read(self, content: BinaryIO | bytes, name: str, seconds: float, goes_on: Callable[[], bool]) -> BinaryIO:
-        """Return the server's answer about a file, at its beginning. The caller closes it.
+        """Return the answer at its beginning; the caller closes it.
 
-        Meanwhile ``goes_on`` is called several times a second, in another thread. Raises Away, Stopped when it
-        returns False, and Unreadable, Unsupported or Poisoned when the file cannot be read.
+        Meanwhile ``goes_on`` is called several times a second, in another thread. Raises Away, Stopped when it returns
+        False, and Unreadable, Unsupported or Poisoned when the file cannot be read.
         """
         if fault := self.fault():
             raise Away(fault)
@@ -192,9 +190,8 @@ class TikaServer:
 
 
 class _Watch:
-    """Watches a request from another thread: it breaks the connection off when the time is over, or nobody waits.
-
-    A time limit of the socket would begin anew with every byte.
+    """Breaks a request off, from another thread, when time is over or nobody waits: a time limit of the socket would
+    begin anew with every byte.
     """
 
     def __init__(self, connection: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:

@@ -21,7 +21,7 @@ class _File(msgspec.Struct, gc=False):
 
 
 def read(answer: BinaryIO, limits: Limits) -> Extracted:
-    """Return the text of a file and of the files within it. Raises Unreadable, Unsupported."""
+    """Raises Unreadable, Unsupported."""
     try:
         files = msgspec.json.decode(answer.read(), type=list[_File])
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,9 +1,9 @@
 """Which packs hold mostly contents that no row names any more? Move the contents still named, and drop these packs.
 
-Only the counts of uses (``stored_contents``) tell which contents of a pack are still named (decisions 0040, 0073).
-A pack is dropped if no row names a content of it. A pack whose contents are moved now is dropped only at the next
-compaction, so that a process that read a row before the move can still read the content. If the process is killed, it
-leaves copies that no row names, or a pack that a later compaction drops.
+The counts of uses (``stored_contents``) tell which are named (decisions 0040, 0073). A pack whose contents move now is
+dropped at the next compaction, so that who read a row before the move can read the content.
+
+If the process is killed, it leaves copies that no row names, or a pack that a later compaction drops.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,12 @@ _AT_A_TIME = 200
 
 
 def steps(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Drop packs without used contents. If used contents fill less than half of a pack, move them to another pack.
+    """Drop packs without used contents; move used contents that fill less than half of a pack.
 
-    A content is used if a row names it. Only packs to which nobody has written since ``before`` are looked at. Each
-    step moves at most a few hundred contents, and yields their number. After each pack, a further step yields 0. The
-    caller may stop iterating after any step. Raises NotStored, Busy, OSError.
+    Packs written since ``before`` are left alone. Each step moves a few hundred contents, and yields their number; 0
+    follows each pack.
+
+    The caller may stop iterating after any step. Raises NotStored, Busy, OSError.
     """
     for pack in store.packs(before):
         with database.read() as cx:

@@ -1,8 +1,7 @@
-"""Which rows name which contents? ``rename_some`` lets rows name another content with the same bytes.
+"""Which rows name which contents?
 
-A table whose rows use contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It is
-listed in ``TABLES``. Whoever adds or removes a use counts it in ``stored_contents``. A test compares ``TABLES`` with
-all tables.
+A table whose rows use contents has ``id`` and an indexed ``content_key``, and is listed in ``TABLES``, as a test
+checks. Whoever adds or removes a use counts it in ``stored_contents``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,15 +20,15 @@ from muniment.repository.store.objects.table import discarded_contents, objects,
 log = structlog.get_logger("muniment.content")
 
 TABLES = (objects, repository_tables.tables[further_contents.TABLE], wastebasket, discarded_contents)
-"""The tables that name contents. Each of their rows with a content is one use of it."""
+"""Each row with a content is one use of it."""
 
 _AT_A_TIME = 500
 
 
 def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) -> int:
-    """Replace ``original`` by ``copy``, which has the same bytes, in some rows. Return how many rows were changed.
+    """Replace ``original`` by a ``copy`` with the same bytes in some rows; return in how many.
 
-    The caller repeats this in further transactions until it returns 0, so that no transaction gets long.
+    The caller repeats this in further transactions until 0, so that none gets long.
     """
     count = 0
     for table in TABLES:
@@ -47,9 +46,8 @@ def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) ->
 
 
 def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]:
-    """Yield the contents of a repository's objects in the order of their digests. Equal bytes are yielded once.
-
-    Contents of objects in the wastebasket are left out. The rows are fetched some at a time while the caller iterates.
+    """Yield the contents in the order of digests, equal bytes once, without the wastebasket. The rows are fetched while
+    the caller iterates.
     """
     further = repository_tables.tables[further_contents.TABLE]
     columns = ("content_sha256", "content_size", "content_key")
@@ -67,7 +65,7 @@ def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]
 
 
 def of_wastebasket(database: Database, repository_id: int) -> Iterator[tuple[str, StoredContent]]:
-    """Yield each content of a repository's objects in the wastebasket, with the id of its object.
+    """Yield each content with its object's id.
 
     Objects that are deleted while the caller iterates come last. No transaction is open while the caller has a content.
     """
@@ -90,7 +88,7 @@ def of_wastebasket(database: Database, repository_id: int) -> Iterator[tuple[str
 
 
 def object_ids(cx: Connection, key: str) -> list[str]:
-    """Return the ids of the objects that have this content, sorted. Objects in the wastebasket are included."""
+    """Return them sorted, with those in the wastebasket."""
     ids: set[str] = set()
     for table in TABLES:
         ids.update(cx.scalars(sa.select(_object_id(table)).where(table.c.content_key == key)))
@@ -98,7 +96,7 @@ def object_ids(cx: Connection, key: str) -> list[str]:
 
 
 def uses(cx: Connection, object_id: str, key: str) -> bool:
-    """Return whether an object has this content, also if the object is in the wastebasket."""
+    """Look into the wastebasket, too."""
     for table in TABLES:
         query = sa.select(table.c.content_key).where(table.c.content_key == key, _object_id(table) == object_id)
         if cx.execute(query.limit(1)).first() is not None:
@@ -117,12 +115,11 @@ def drop_spares(
     named: Sequence[StoredContent | None],
     freed: Sequence[str] = (),
 ) -> None:
-    """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit.
+    """After the commit, remove uploaded contents that no row names, because equal bytes were kept already, and those
+    ``freed``.
 
-    ``named`` are the contents that the rows of the upload name now. If one of these is damaged, all rows that name it
-    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. The contents under
-    the keys ``freed`` are removed, too. If the store or the database fails, nothing is raised, because the rows are
-    committed: the sweep later removes what is left.
+    If a content that the rows name now is damaged, they all get the uploaded one instead: no upload inherits damage.
+    Nothing is raised, because the rows are committed: the sweep removes what is left.
     """
     try:
         _drop_spares(database, store, uploaded, named)
@@ -153,7 +150,7 @@ def _drop_spares(
 
 
 def replace(database: Database, original: StoredContent, copy: StoredContent) -> bool:
-    """Replace ``original`` by ``copy`` in every row that names it, some rows in each transaction.
+    """Change some rows in each transaction.
 
     Return whether no row uses the original any more. Raises Busy.
     """

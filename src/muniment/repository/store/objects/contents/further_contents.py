@@ -1,8 +1,9 @@
 """Which contents does an object have beside its main one? Further pages of its primary content, and renditions.
 
 The main content, page 0 of the primary content, stands in the object's own row. A *rendition* is the same content in
-another format. Its place is its format, its page and its modifier. The place of a page of the primary content is only
-its page number. Source: docs/interface.md, ours 3.
+another format; its place is format, page and modifier, that of a primary page only its number.
+
+Source: docs/interface.md, ours 3.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,10 +32,7 @@ further_contents = sa.Table(
 
 
 class ContentPlace(NamedTuple):
-    """Where a content stands among the contents of its object.
-
-    For a page of the primary content, ``format`` and ``modifier`` are empty.
-    """
+    """For a page of the primary content, ``format`` and ``modifier`` are empty."""
 
     is_primary: bool
     page: int = 0
@@ -50,10 +48,7 @@ MAIN = ContentPlace(True)
 
 
 class ObjectContent(msgspec.Struct, frozen=True):
-    """A content of an object: its place, its media type, and when it was added.
-
-    The main content has the ``id`` 0 and the object's modification date.
-    """
+    """The main content has the ``id`` 0 and the object's modification date."""
 
     id: int
     object_id: str
@@ -64,18 +59,17 @@ class ObjectContent(msgspec.Struct, frozen=True):
 
 
 def rendition(media_type: str, page: int, modifier: str) -> ContentPlace:
-    """Return the place of a rendition with this media type; parameters of the media type are left out."""
+    """Parameters of the media type are left out."""
     return ContentPlace(False, page, media_type.partition(";")[0].strip().lower()[:255], modifier)
 
 
 def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent | None:
-    """Return the further content at a place, or None."""
     row = cx.execute(sa.select(further_contents).where(_at(object_id, place))).first()
     return None if row is None else read_row(row)
 
 
 def further_contents_of(cx: Connection, object_id: str) -> list[ObjectContent]:
-    """Return the further contents of an object: pages of the primary content, then renditions, both by page."""
+    """Return pages of the primary content, then renditions, both by page."""
     query = sa.select(further_contents).where(further_contents.c.object_id == object_id)
     order = (further_contents.c.is_primary.desc(), further_contents.c.page, further_contents.c.id)
     return [read_row(row) for row in cx.execute(query.order_by(*order))]
@@ -87,7 +81,7 @@ def count_further_contents(cx: Connection, object_id: str) -> int:
 
 
 def of_all(cx: Connection, object_ids: Collection[str]) -> Iterator[ObjectContent]:
-    """Yield the further contents of these objects, in no order."""
+    """Yield them in no order."""
     for ids in portions(sorted(object_ids)):
         query = sa.select(further_contents).where(further_contents.c.object_id.in_(ids))
         yield from map(read_row, cx.execute(query))
@@ -102,7 +96,6 @@ def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[Obj
 
 
 def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
-    """Return how many bytes each object's further contents have, by object id."""
     by_id: dict[str, int] = {}
     for each in of_all(cx, object_ids):
         by_id[each.object_id] = by_id.get(each.object_id, 0) + each.content.size
@@ -110,7 +103,7 @@ def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
 
 
 def sums() -> sa.Subquery:
-    """Make a subquery for the size of each object's further contents: the columns ``object_id`` and ``bytes``."""
+    """Make a subquery with the columns ``object_id`` and ``bytes``."""
     columns = (further_contents.c.object_id, sa.func.sum(further_contents.c.content_size).label("bytes"))
     return sa.select(*columns).group_by(further_contents.c.object_id).subquery("further")
 
@@ -118,31 +111,29 @@ def sums() -> sa.Subquery:
 def add(
     cx: Connection, object_id: str, contents: Sequence[tuple[ContentPlace, str, StoredContent]], now: Instant
 ) -> None:
-    """Add contents at places that are free, each with its media type. The caller has counted their uses."""
+    """The places are free; each content has its media type. The caller has counted their uses."""
     rows = [_row(object_id, *each, now) for each in contents]
     if rows:
         cx.execute(further_contents.insert(), rows)
 
 
 def put(cx: Connection, present: ObjectContent, media_type: str, content: StoredContent, now: Instant) -> None:
-    """Put other bytes at the place of a content. The caller counts the uses."""
+    """The caller counts the uses."""
     values = _row(present.object_id, present.place, media_type, content, now)
     cx.execute(further_contents.update().where(further_contents.c.id == present.id).values(**values))
 
 
 def take_out(cx: Connection, present: ObjectContent) -> None:
-    """Remove one content."""
     cx.execute(further_contents.delete().where(further_contents.c.id == present.id))
 
 
 def remove(cx: Connection, object_ids: Sequence[str]) -> list[ObjectContent]:
-    """Remove all further contents of at most a few hundred objects, and return them."""
+    """Remove the further contents of at most a few hundred objects."""
     gone = further_contents.delete().where(further_contents.c.object_id.in_(object_ids))
     return [read_row(row) for row in cx.execute(gone.returning(further_contents))]
 
 
 def with_main(main: StoredContent | None, contents: Sequence[ObjectContent]) -> list[StoredContent]:
-    """Return all stored contents of an object: the ``main`` one, if there is one, then those of ``contents``."""
     return [*([main] if main else []), *(each.content for each in contents)]
 
 
@@ -162,7 +153,7 @@ def row_of(present: ObjectContent) -> dict[str, object]:
 
 
 def put_back(cx: Connection, contents: Sequence[ObjectContent]) -> None:
-    """Store the further contents of restored or imported objects. Their uses are counted already."""
+    """Their uses are counted already."""
     if contents:
         cx.execute(further_contents.insert(), [row_of(each) for each in contents])
 
@@ -182,7 +173,7 @@ def _row(
 
 
 def read_row(row: Sequence[Any]) -> ObjectContent:
-    """The row has all columns of the table in their order."""
+    """``row`` has all columns of the table in their order."""
     counter, object_id, is_primary, page, media_type, essence, modifier, added, key, size, sha256 = row
     place = ContentPlace(bool(is_primary), page, essence, modifier)
     return ObjectContent(counter, object_id, place, media_type, added, StoredContent(key, size, bytes(sha256)))

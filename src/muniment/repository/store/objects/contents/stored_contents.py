@@ -1,10 +1,10 @@
 """Which contents does the store keep, and how many rows name each of them? Equal bytes are kept once (decision 0073).
 
-Each row that names a content is a *use* of it. The transaction that adds or removes a use also changes the count in
-this table, so the counts are right even after a kill. Only this table says which contents are still used, and the
-sweep, the compaction and backups read no other table for this. The key of a content is never given to another one. So
-when the last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes
-upload at that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
+The transaction that adds or removes a *use*, a row that names a content, changes the count, so it is right even after a
+kill. The sweep, the compaction and backups read only this table.
+
+A key is never given to another content: without a use, its bytes may be removed at any time after the commit, whatever
+other processes upload. Of equal contents, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -42,11 +42,12 @@ _ROW = (stored_contents.c.key, stored_contents.c.size, stored_contents.c.sha256)
 
 
 def keep_contents(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredContent]:
-    """Count one use for each of these new contents. Return for each the content that its row has to name.
+    """Count a use of each; return the contents that the rows have to name.
 
-    If equal bytes are kept already, this is the kept content, and the caller removes the new one after the commit
-    (``content_references.drop_spares``). Locks are taken in the order of digests, so that no two transactions wait for
-    each other.
+    For equal bytes that is the kept content, and the caller removes the new one after the commit
+    (``content_references.drop_spares``).
+
+    Locks are taken in the order of digests, so that no two transactions wait for each other.
     """
     counts = Counter(content.sha256 for content in contents)
     firsts = {content.sha256: content for content in reversed(contents)}
@@ -65,7 +66,9 @@ def keep_contents(cx: Connection, contents: Sequence[StoredContent]) -> list[Sto
 
 
 def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
-    """Count one more use of each of these contents. Raises VersionConflict if one of them is gone.
+    """Count one more use of each.
+
+    Raises VersionConflict if one of them is gone.
 
     For each content, the caller has read and locked a row that names it.
     """
@@ -80,10 +83,8 @@ def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
 def keep_or_share(
     cx: Connection, contents: Sequence[StoredContent | None], shared: Collection[str]
 ) -> list[StoredContent | None]:
-    """Call ``share`` for contents with a key in ``shared``, and ``keep_contents`` for all others.
-
-    Returns, in the same order, the content that each row has to name: the given one, or the one that is stored already
-    with equal bytes. For None, it returns None.
+    """``share`` those with a key in ``shared``, and ``keep_contents`` for the others: return, in order, what each row
+    has to name.
     """
     share(cx, [content for content in contents if content is not None and content.key in shared])
     new = [content for content in contents if content is not None and content.key not in shared]
@@ -92,16 +93,15 @@ def keep_or_share(
 
 
 def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Return those that were in the set, each once."""
     own = tuple(dict.fromkeys(content.key for content in contents if content.key in keys))
     keys.difference_update(own)
     return own
 
 
 def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Subtract one use of each of these contents. Return the keys of those that no row uses any more.
+    """Subtract one use of each; return the keys without any.
 
-    The caller removes their bytes after the commit. If the process ends before that, the sweep removes them.
+    The caller removes the bytes after the commit, or else the sweep.
     """
     counts = Counter(content.key for content in contents)
     some = sorted({content.key: content for content in contents}.values(), key=_in_order)
@@ -118,7 +118,7 @@ def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...
 def exchange(
     cx: Connection, new: Sequence[StoredContent], former: Sequence[StoredContent]
 ) -> tuple[list[StoredContent], tuple[str, ...]]:
-    """Return the results of ``keep_contents`` for new contents, and of ``release`` for those that they replace."""
+    """Return the results of ``keep_contents`` and of ``release``."""
     if former and cx.dialect.name == "postgresql":
         # Two transactions that exchange the same contents in opposite directions must not wait for each other.
         digests = sorted({content.sha256 for content in (*new, *former)})
@@ -133,36 +133,35 @@ def exchange(
 
 
 def used_keys(cx: Connection, keys: Collection[str]) -> set[str]:
-    """Return those of these keys that some row names. At most a few hundred keys may be given."""
+    """Take at most a few hundred keys."""
     return set(cx.scalars(sa.select(stored_contents.c.key).where(stored_contents.c.key.in_(keys))))
 
 
 def is_used(cx: Connection, key: str) -> bool:
-    """Return whether some row names a content. Transactions that are changing the count of its uses are waited for."""
+    """Wait for transactions that change the count of its uses."""
     query = sa.select(stored_contents.c.uses).where(stored_contents.c.key == key).with_for_update()
     return cx.execute(query).first() is not None
 
 
 def amount(cx: Connection) -> Amount:
-    """Count the contents that are kept, and their bytes, in one statement."""
+    """Count and sum in one statement."""
     count, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(stored_contents.c.size))).one()
     return Amount(count, int(size or 0))
 
 
 def amount_in(cx: Connection, pack: Pack) -> Amount:
-    """Count the contents of a pack that some row names, and their bytes."""
     query = sa.select(sa.func.count(), sa.func.sum(stored_contents.c.size)).where(_in(pack))
     count, size = cx.execute(query).one()
     return Amount(count, int(size or 0))
 
 
 def portion_of(cx: Connection, pack: Pack, after_key: str, limit: int) -> list[StoredContent]:
-    """Return, in the order of their keys, the next ``limit`` contents of a pack that are named by some row."""
+    """Return the next contents in the order of keys."""
     return _portion(cx, limit, sa.and_(_in(pack), stored_contents.c.key > after_key))
 
 
 def all_stored_contents(cx: Connection) -> Iterator[StoredContent]:
-    """Yield every content that is kept, in the order of their keys. Each statement reads at most 500."""
+    """Yield them in the order of keys; a statement reads at most 500."""
     last_key: str | None = ""
     while last_key is not None:
         portion = stored_content_page(cx, last_key, _AT_A_TIME)
@@ -171,15 +170,13 @@ def all_stored_contents(cx: Connection) -> Iterator[StoredContent]:
 
 
 def stored_content_page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
-    """Return the next ``limit`` contents that are kept, in the order of their keys."""
+    """Return the next contents in the order of keys."""
     return _portion(cx, limit, stored_contents.c.key > after_key)
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
-    """The caller has just made as many rows name ``copy``.
-
-    If the original was the content that new uploads of equal bytes use, the copy takes its place. If the original has
-    no use left, its row is removed.
+    """Move ``count`` uses: as many rows have just been made to name ``copy``. It takes the original's place for new
+    uploads of equal bytes; the row of an original without a use is removed.
     """
     offered = cx.execute(
         sa.select(stored_contents.c.offered).where(stored_contents.c.key == original.key).with_for_update()

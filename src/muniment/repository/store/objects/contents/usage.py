@@ -1,8 +1,7 @@
-"""How many objects and bytes of content does each owner have, over all repositories, and how many may they have?
+"""How many objects and bytes does each owner have, over all repositories, and how many may they have?
 
-The transaction that makes, changes, deletes or gives objects also updates the counts, so they are right even after a
-kill. A quota is checked when an amount grows, on the count that the same transaction has just written. An owner who has
-more than the quota, because it was lowered, keeps what they have.
+The transaction that changes objects updates the counts, so they are right even after a kill. A quota is checked when an
+amount grows, on the new count; who has more, because it was lowered, keeps it.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,17 +39,17 @@ NOTHING = Amount(0, 0)
 
 
 class StorageQuota(msgspec.Struct, frozen=True):
-    """How many objects, and how many bytes of content, one user may own."""
+    """How much one user may own."""
 
     objects: int = 1_000_000
     bytes: int = 100 * 1024**3
 
 
 def add_usage(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
-    """Add these amounts, by owner's key, to the stored counts. An amount may be negative.
+    """Add these amounts, perhaps negative, by owner's key.
 
-    One statement is sent for each key. Until the commit, no other transaction can count for these owners. Raises
-    QuotaExceeded if an owner's amount grows beyond the quota; None means no quota.
+    Until the commit, no other transaction can count for these owners. Raises QuotaExceeded if an owner's amount grows
+    beyond the quota, if there is one.
     """
     for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
@@ -61,15 +60,11 @@ def add_usage(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota
 
 
 def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
-    """Subtract these amounts, by owner's key, from the stored counts."""
     add_usage(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
 
 
 def amounts(stored_objects: Collection[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, Amount]:
-    """Return, by owner's key, how many of these objects each owner has, and how many bytes their contents have.
-
-    ``further_bytes`` are the bytes of each object's further contents, by object id.
-    """
+    """``further_bytes`` are those of further contents, by object id."""
     by_owner: dict[str, Amount] = {}
     for stored in stored_objects:
         amount = by_owner.get(stored.owner_key, NOTHING)
@@ -79,7 +74,7 @@ def amounts(stored_objects: Collection[StoredObject], further_bytes: Mapping[str
 
 
 def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:
-    """Return how many bytes an owner may still add after ``addition``.
+    """Return the bytes that an owner may still add after ``addition``.
 
     Raises QuotaExceeded if ``addition`` is too much already.
     """
@@ -94,7 +89,6 @@ def usage_of(cx: Connection, owner_key: str) -> Amount:
 
 
 def usage_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Return the counts of each owner's key; owners without objects are left out."""
     query = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
     return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(query)}
 

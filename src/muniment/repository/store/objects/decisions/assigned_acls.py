@@ -1,6 +1,8 @@
 """Put an ACL or ACL entries on an object, and choose the ACL of new objects in a folder.
 
-Only the owner of the object or folder, or an administrator, may do so. Source: docs/interface.md, ours 4.
+Only the owner, or an administrator, may do so.
+
+Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Mapping
@@ -39,10 +41,11 @@ def permit(
     entries: Mapping[str, Permission],
     now: Instant,
 ) -> StoredObject:
-    """Put these ACL entries on an object, without making a named ACL; the very next request obeys them.
+    """Put entries on an object, without making a named ACL; the very next request obeys them.
 
-    If the object's ACL has exactly these entries already, the object keeps that ACL. Raises UnknownObject,
-    NotPermitted, UnknownAccessor, WrongValue, VersionConflict.
+    An ACL with exactly these entries is kept.
+
+    Raises UnknownObject, NotPermitted, UnknownAccessor, WrongValue, VersionConflict.
     """
     stored = _lock_of_owner(cx, repository, principals, object_id)
     acl_id = _acl_of_entries(cx, repository, principals, stored.acl_id, entries, now)
@@ -57,10 +60,9 @@ def set_default_acl(
     acl: str | Mapping[str, Permission] | None,
     now: Instant,
 ) -> StoredObject:
-    """Choose the ACL of new objects in a folder: a named ACL, or an ACL with these entries.
+    """Choose the ACL of new objects in a folder; with None, they get its own.
 
-    With None, new objects get the folder's own ACL. Raises UnknownObject, NotPermitted, UnknownAcl, UnknownAccessor,
-    WrongValue, VersionConflict.
+    Raises UnknownObject, NotPermitted, UnknownAcl, UnknownAccessor, WrongValue, VersionConflict.
     """
     stored = _lock_of_owner(cx, repository, principals, folder_id, "folder")
     acl_id = None

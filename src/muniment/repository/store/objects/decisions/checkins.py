@@ -1,4 +1,4 @@
-"""Check an object in: as the next minor or major version, or as the first version of a branch.
+"""Check an object in: as the next minor or major version, or the first of a branch.
 
 Source: docs/interface.md, ours 17.
 """
@@ -26,18 +26,16 @@ from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 
 MOST_VERSIONS = 10_000
-"""The most versions of one tree. A check-in reads the labels of all of them."""
+"""A check-in reads the labels of so many versions."""
 
 
 class CheckIn(msgspec.Struct, frozen=True):
-    """The plan of a check-in.
+    """``content`` is the new main content, with its ``media_type`` and its ``text`` if known; without it, the version
+    shares all contents of the one checked out.
 
-    ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
-    version shares all contents of the version that is checked out. ``media_type`` is the media type of ``content``, and
-    ``text`` is its text, if that is known. The new version gets the symbolic ``labels``, and other versions of its tree
-    lose them; a label stays with a version of which the caller may make no versions. With ``make_current``, the label
-    ``CURRENT`` is one of them. With ``retain_lock``, the caller has the
-    new version checked out at once. ``expected`` is the revision that the caller has seen.
+    Other versions of the tree lose the ``labels``, but not those of which the caller may make no versions;
+    ``make_current`` adds ``CURRENT``. ``retain_lock`` checks the new version out at once. ``expected`` is the revision
+    that the caller has seen.
     """
 
     policy: version.Policy
@@ -54,9 +52,7 @@ class CheckIn(msgspec.Struct, frozen=True):
 
 
 def check(stored: StoredObject, permission: Permission, principals: Principals, what: CheckIn) -> None:
-    """Check that the caller may check an object in.
-
-    Raises NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a folder),
+    """Raises NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a folder),
     NotCheckedOut, CheckedOut, and Superseded if the version has a next one on its branch and the check-in does not
     begin a new branch.
     """
@@ -78,10 +74,11 @@ def check_in(
     now: Instant,
     quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make the next version of an object that the caller has checked out, end that check-out, and return the version.
+    """Make the next version of an object that the caller has checked out, and end that check-out.
 
-    ``quota`` limits what the owner may have. It is not checked if the caller is an administrator. Raises what ``check``
-    raises, and UnknownObject, UnknownProperty, UnknownAcl, NotWritable, NameTaken, QuotaExceeded.
+    ``quota`` limits the owner, unless the caller is an administrator.
+
+    Raises what ``check`` raises, and UnknownObject, UnknownProperty, UnknownAcl, NotWritable, NameTaken, QuotaExceeded.
     """
     principals = view.principals
     _serialize(cx, view, object_id)
@@ -134,9 +131,9 @@ def check_in(
 
 
 def _serialize(cx: Connection, view: RepositoryView, object_id: str) -> None:
-    """Keep other transactions from changing the tree of this object until this transaction ends.
+    """Lock the tree until the transaction ends; read the object afterwards.
 
-    The caller reads the object afterwards, because others may have changed it before. Raises UnknownObject.
+    Raises UnknownObject.
     """
     if cx.dialect.name == "postgresql":
         seen, _ = objects.read(cx, view.repository, object_id, view.principals)
@@ -162,10 +159,7 @@ def _take_labels(
     labels: tuple[str, ...],
     now: Instant,
 ) -> tuple[str, ...]:
-    """Take those of these labels that the caller may take from the tree, and return them.
-
-    The caller takes them from ``stored`` itself.
-    """
+    """Take the labels that the caller may take, and return them; the caller takes them from ``stored`` itself."""
     others = [each for each in version_tree.bearing(cx, tree, labels) if each.id != stored.id]
     rights = acl_entries.permissions(cx, {(each.acl_id, each.owner_key) for each in others}, view.principals)
     out_of_reach = {each.id for each in others if rights[(each.acl_id, each.owner_key)] < Permission.VERSION}
@@ -180,10 +174,7 @@ def _take_labels(
 def _columns(
     cx: Connection, view: RepositoryView, stored: StoredObject, what: CheckIn, now: Instant
 ) -> dict[str, object]:
-    """Return the fields of the new version that depend on the properties and the media type that the caller gives.
-
-    Raises UnknownProperty, UnknownAcl, WrongValue, NotWritable.
-    """
+    """Raises UnknownProperty, UnknownAcl, WrongValue, NotWritable."""
     of_content: dict[str, object] = {"media_type": what.media_type} if what.media_type else {}
     dated = {} if what.content is None else {"content_date": milliseconds(now)}
     if not what.properties:

@@ -1,6 +1,7 @@
-"""Check an object out, so that nobody else changes it. Cancel a check-out.
+"""Check an object out, so that nobody else changes it, or cancel that.
 
-A check-out is bound to the key of its user, not to their name. So a later bearer of that name does not inherit it.
+A check-out is bound to the user's key: no later bearer of the name inherits it.
+
 Source: docs/interface.md, ours 17.
 """
 
@@ -29,10 +30,10 @@ def check_out(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """If they have it checked out already, nothing changes.
+    """Nothing changes for who has it checked out already.
 
-    ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (if the caller lacks the
-    permission Version), VersionConflict, WrongValue (a folder), CheckedOut.
+    Raises UnknownObject, NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a
+    folder), CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, "check this object out")
@@ -53,11 +54,12 @@ def cancel(
     expected: int | None = None,
     holder: Callable[[Connection, Lock], Principals | None] | None = None,
 ) -> StoredObject:
-    """Cancel a check-out of the caller. An administrator may cancel any check-out.
+    """An administrator may cancel any check-out; who has Delete, that of a user who lacks Version by now.
 
-    Who has the permission Delete may cancel the check-out of somebody who lacks Version by now. ``holder`` returns the
-    principals of the user who has it, or None if nobody can say who that is. Raises UnknownObject, NotPermitted (if the
-    caller lacks the permission Version), VersionConflict, WrongValue (a folder), NotCheckedOut, CheckedOut.
+    ``holder`` returns the principals of the user who has it, or None if nobody can say.
+
+    Raises UnknownObject, NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a
+    folder), NotCheckedOut, CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, "cancel this check-out")
@@ -71,7 +73,7 @@ def cancel(
 
 
 def check(stored: StoredObject, permission: Permission, action: str) -> None:
-    """Check that the caller may make versions of an object. Raises NotPermitted, WrongValue (a folder)."""
+    """Raises NotPermitted, WrongValue (a folder)."""
     objects.require(permission, Permission.VERSION, action)
     if object_ids.holds_objects(stored.id):
         raise WrongValue("A folder has no versions, and cannot be checked out.")

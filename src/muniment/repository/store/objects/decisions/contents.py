@@ -17,15 +17,15 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 MOST = 400
-"""The most contents that an object may have beside its main one."""
+"""An object may have so many contents beside its main one."""
 
 
 class WantedContent(msgspec.Struct, frozen=True):
     """Which content of an object a request means.
 
     ``primary`` is True for a page of the primary content, False for a rendition, None for either. A rendition must have
-    this media type (its parameters do not count) and this modifier; an empty ``modifier`` means a rendition without
-    one. A page of the primary content has no modifier. It may have any media type if ``media_type`` is empty.
+    this media type (without parameters) and this modifier, or none if that is empty; a primary page any media type if
+    ``media_type`` is empty.
     """
 
     media_type: str = ""
@@ -35,7 +35,6 @@ class WantedContent(msgspec.Struct, frozen=True):
 
 
 PRIMARY = WantedContent()
-"""The main content of an object."""
 
 
 class ContentChange(msgspec.Struct, frozen=True):
@@ -46,22 +45,21 @@ class ContentChange(msgspec.Struct, frozen=True):
 
 
 def main(stored: StoredObject) -> ObjectContent | None:
-    """Return the main content of an object, or None."""
     if stored.content is None:
         return None
     return ObjectContent(0, stored.id, MAIN, stored.media_type, stored.modified, stored.content)
 
 
 def all_contents(cx: Connection, stored: StoredObject) -> list[ObjectContent]:
-    """Return the contents of an object: the pages of the primary content, then the renditions by page."""
+    """Return pages of the primary content, then renditions by page."""
     first = main(stored)
     return [*([first] if first else []), *further_contents.further_contents_of(cx, stored.id)]
 
 
 def find(cx: Connection, stored: StoredObject, wanted: WantedContent) -> ObjectContent:
-    """Return the wanted content: a page of the primary content if one fits, else a rendition.
+    """Prefer a page of the primary content to a rendition. The main content takes no statement.
 
-    If it returns the main content, it sends no statement to the database. Raises NoContent.
+    Raises NoContent.
     """
     if not wanted.modifier and wanted.primary is not False:
         place = ContentPlace(True, wanted.page)
@@ -76,7 +74,7 @@ def find(cx: Connection, stored: StoredObject, wanted: WantedContent) -> ObjectC
 
 
 def place_of(wanted: WantedContent) -> ContentPlace:
-    """Return the place of a new content: of a rendition if ``primary`` is False, else of a page of the primary content.
+    """Choose a rendition if ``primary`` is False, else a primary page.
 
     Raises WrongValue for a page of the primary content with a modifier.
     """
@@ -102,11 +100,9 @@ def put(
     text: queue.ExtractedText | None = None,
     quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
 ) -> ContentChange:
-    """With ``overwrite``, it replaces a content that is there already.
+    """``text`` and ``quota`` are as in ``objects.replace_content``, and so is what the caller removes after the commit.
 
-    ``text`` is the text of a new main content. ``text`` and ``quota`` are as in ``objects.replace_content``. After the
-    commit, the caller removes the same contents as after ``objects.replace_content``. Raises what that function raises,
-    ContentExists, and WrongValue also for too many contents.
+    Raises what that function raises, ContentExists, and WrongValue for too many contents.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     objects.check_may_have_content(stored, principals)
@@ -143,7 +139,7 @@ def remove(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """After the commit, the caller removes the ``freed`` contents of that object.
+    """The caller removes the ``freed`` contents after the commit.
 
     Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent, Superseded.
     """
@@ -171,11 +167,10 @@ def add_to_new(
     *,
     shared: bool = False,
 ) -> list[StoredContent]:
-    """Give a new object its further contents, each with its place and media type.
+    """Return the contents that the rows name, in order. With ``shared``, another object, whose row the caller has
+    locked, has them already.
 
-    Returns the stored contents that the object's rows name now, in the same order. With ``shared``, another object has
-    these contents already, and the caller has locked that object's row. Raises WrongValue (a folder, too many contents,
-    two at one place), VersionConflict, QuotaExceeded.
+    Raises WrongValue (a folder, too many contents, two at one place), VersionConflict, QuotaExceeded.
     """
     objects.check_holds_content(stored.id)
     _check_number(len(some))

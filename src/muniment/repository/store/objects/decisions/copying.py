@@ -1,8 +1,9 @@
-"""Copy an object with its contents into a folder; a folder is copied with everything in it. Copies share the bytes.
+"""Copy an object, and a folder with everything in it; copies share the bytes.
 
-If a folder holds objects that the caller may not browse, these are left out, as if they did not exist. Former versions
-are left out, too. If the caller may browse any other object but not read it, nothing is copied. Source:
-docs/interface.md, ours 2 (a body with `href`).
+What the caller may not browse, and former versions, are left out of a folder.
+
+If the caller may browse any other object but not read it, nothing is copied. Source: docs/interface.md, ours 2 (a body
+with `href`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +27,10 @@ from muniment.repository.store.permissions import acl_entries, principals
 
 
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
-    """Read the objects to copy: an object and, if it is a folder, everything below it that the caller may browse.
+    """Read the objects to copy: first this one, perhaps a former version, then all below it that the caller may browse.
 
-    The object may be a former version, but former versions in a folder are left out. Until the end of the transaction,
-    nobody can replace the contents of these objects. The object with this id comes first. Raises WrongValue if more
-    than ``most`` objects are to be copied with it. Raises UnknownObject, and NotPermitted if the caller may not read
-    one of the objects.
+    Nobody can replace their contents until the transaction ends. Raises WrongValue for more than ``most`` others,
+    UnknownObject, and NotPermitted if the caller may not read one.
     """
     root = objects.readable(cx, view.repository, object_id, view.principals, lock=True)
     every, edge = {root.id: root}, [root]
@@ -57,11 +56,11 @@ def copy(
     now: Instant,
     quota: usage.StorageQuota,
 ) -> StoredObject:
-    """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
+    """Copy what ``lock_originals`` returned, for the caller to own.
 
-    The copy of the first object is put into the folder ``folder_id``, and is returned. Every other object lies in one
-    or more folders among ``sources``, and its copy is put into the copies of these folders. Raises what
-    ``creation.create`` raises.
+    The first copy goes into the folder ``folder_id``, and is returned; the others into the copies of their folders.
+
+    Raises what ``creation.create`` raises.
     """
     root = sources[0]
     further = further_contents.by_object(cx, [each.id for each in sources])
@@ -119,9 +118,8 @@ def _places(
 
 
 def _writable(source: StoredObject, catalogue: Catalogue) -> dict[str, properties.Given]:
-    """Return the values of the properties that a caller may write, as callers send them.
-
-    A property that has a default, but no value, is None. So the copy does not get the default.
+    """Return values as callers send them. A property with a default but no value is None, so that the copy does not get
+    the default.
     """
     values_to_copy: dict[str, properties.Given] = {each.name: None for each in catalogue.ruled(source.type)}
     for name, values in inventory.values(source, catalogue, "").items():

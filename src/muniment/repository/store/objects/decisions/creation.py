@@ -25,11 +25,10 @@ from muniment.repository.store.permissions.principals import Permission
 
 
 class NewObject(msgspec.Struct, frozen=True):
-    """An object to be made. ``text`` is the text of its content, if known; otherwise the extractor reads it later.
+    """Without ``text``, the extractor reads the content later.
 
-    With ``shared``, the content is that of another object, whose row the caller has locked. ``further`` are the
-    contents beside it, each with its place and media type. ``original`` are the properties of the object of which this
-    one is a copy: values that both have are not checked against closed lists.
+    With ``shared``, the content is another object's, whose row the caller has locked. Values that ``original``, the
+    copied object's properties, has too are not checked against closed lists.
     """
 
     type: str
@@ -54,11 +53,12 @@ def create(
 ) -> StoredObject:
     """Make an object that the caller owns, unless ``properties`` name another owner.
 
-    Unless ``properties`` name an ACL, an object in a folder gets the default ACL of the folder, or the folder's own ACL
-    if there is no default. An object in no folder gets the ACL ``private``. The property ``a_content_type`` is the
-    media type of the content. A content without an ``a_content_date`` is dated ``now``. ``quota`` limits what the owner
-    may have. It is not checked if the caller is an administrator. Raises UnknownObject (the folder), NotPermitted,
-    UnknownType, UnknownProperty, UnknownAcl, WrongValue, NotWritable, NameTaken, VersionConflict, QuotaExceeded.
+    Without an ACL in ``properties``, it gets the default ACL of the folder, or the folder's own; in no folder,
+    ``private``. A content without an ``a_content_date`` is dated ``now``. ``quota`` limits the owner, unless the caller
+    is an administrator.
+
+    Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl, WrongValue, NotWritable,
+    NameTaken, VersionConflict, QuotaExceeded.
     """
     return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
 
@@ -70,10 +70,7 @@ def create_all(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Most statements are sent once for all of them.
-
-    If it raises for one of them, the caller rolls back the transaction, so that none is made.
-    """
+    """Send most statements once for all objects. If this raises, the caller rolls back."""
     repository, principals = view.repository, view.principals
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}
@@ -139,10 +136,9 @@ def create_all(
 
 
 def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: str | None) -> StoredObject | None:
-    """Check that the caller may make an object of this type in this folder, or in no folder if ``folder_id`` is None.
+    """Check, perhaps before the content arrives, and return the folder.
 
-    Returns the folder, or None. It can be called before the content arrives. Raises UnknownType, UnknownObject,
-    NotPermitted, WrongValue.
+    Raises UnknownType, UnknownObject, NotPermitted, WrongValue.
     """
     view.catalogue.get(type_name)
     is_cabinet = view.catalogue.is_a(type_name, "cabinet")

@@ -1,4 +1,4 @@
-"""How do objects that already have ids and dates, such as those of an export, come into a repository?
+"""How do objects with ids and dates, such as those of an export, come into a repository?
 
 No right is checked, and nobody sees the objects before the repository is opened.
 """
@@ -22,7 +22,7 @@ _objects = table.objects
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object to be stored, which has no counter yet. ``further`` are its contents beside the main one."""
+    """An object without a counter yet."""
 
     stored: table.StoredObject
     further: tuple[further_contents.ObjectContent, ...] = ()
@@ -31,12 +31,12 @@ class Arrival(msgspec.Struct, frozen=True):
 def keep_arrivals(
     cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
 ) -> list[StoredContent]:
-    """Store objects in this order. Return the contents that their rows name, in the same order.
+    """Store objects; return the contents that their rows name, in order.
 
-    If equal bytes were stored already, a row names the stored content, not the new one. ``shared`` holds the keys
-    of the contents that rows name already. The other contents are new: the store has their bytes, but no row names them
-    yet. The folders of each object are in the repository already, or come before it in ``arrivals``. Raises
-    UnknownType, and VersionConflict if something that an object refers to is gone.
+    ``shared`` are keys that rows name already; of other contents only the store has the bytes. For equal bytes, a row
+    names the stored content. The folders of an object are there already, or before it.
+
+    Raises UnknownType, and VersionConflict if something that an object refers to is gone.
     """
     contents = [each for arrival in arrivals for each in _contents(arrival)]
     kept = [each for each in stored_contents.keep_or_share(cx, contents, shared) if each is not None]
@@ -62,9 +62,9 @@ def keep_arrivals(
 
 
 def link(cx: Connection, stored: table.StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
-    """Put an object that ``keep_arrivals`` has just stored into exactly these folders, and note the change.
+    """Put an object just kept into exactly these folders; its modification date and revision stay.
 
-    The object's modification date and revision stay as they are. Raises IntegrityError if a folder is missing.
+    Raises IntegrityError if a folder is missing.
     """
     columns = filing.write(cx, stored, folder_ids)
     cx.execute(_objects.update().where(_objects.c.seq == stored.seq).values(**columns))
@@ -76,7 +76,7 @@ def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str
 
 
 def taken(cx: Connection, ids: Collection[str]) -> list[str]:
-    """Return those of the given ids that objects of any repository have already, sorted."""
+    """Return those that objects of any repository have, sorted."""
     return sorted(row[0] for row in _rows(cx, ids))
 
 
@@ -91,7 +91,7 @@ def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[
 
 
 def broken_tree(cx: Connection, repository_id: int) -> str | None:
-    """Return the chronicle id of a tree that has no or several current versions. None if every tree has exactly one."""
+    """Return the chronicle id of a tree without exactly one current version, or None."""
     current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
     trees = sa.select(_objects.c.chronicle_id).where(
         _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)

@@ -1,4 +1,4 @@
-"""Put an object into a further folder, move it from one folder to another, or take it out of a folder.
+"""Put an object into a further folder, move it, or take it out of a folder.
 
 Source: docs/interface.md, ours 2 (parent links and child links).
 """
@@ -27,11 +27,10 @@ def link(
     folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Put an object into a folder in addition to those in which it lies; its ACL stays.
+    """Put an object into a further folder; its ACL stays. The caller needs Write on both.
 
-    The caller needs the permission Write on the object and on the folder. Raises UnknownObject, NotPermitted,
-    CheckedOut, NameTaken, VersionConflict. Raises WrongValue if the object is a cabinet, lies in the folder already,
-    would lie in itself, or would lie in more than ``filing.MOST_FOLDERS`` folders.
+    Raises UnknownObject, NotPermitted, CheckedOut, NameTaken, VersionConflict. Raises WrongValue for a cabinet, and if
+    the object lies there already, would lie in itself, or in more than ``filing.MOST_FOLDERS`` folders.
     """
     _lock_folders(cx, view.repository, object_id)
     stored = objects.lock_to_change(cx, view.repository, view.principals, object_id)
@@ -46,9 +45,9 @@ def move(
     to_folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """The caller needs Write on the object and on both folders.
+    """The caller needs Write on the object and both folders; its other links stay.
 
-    Its other links stay. Raises what ``link`` and ``unlink`` raise.
+    Raises what ``link`` and ``unlink`` raise.
     """
     _lock_folders(cx, view.repository, object_id)
     stored = _lock_in_folder(cx, view.repository, view.principals, object_id, folder_id)
@@ -59,7 +58,7 @@ def move(
 def unlink(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str, now: Instant
 ) -> StoredObject:
-    """Take an object out of a folder; its other links stay. The caller needs Write on the object and on the folder.
+    """Take an object out of a folder; its other links stay. The caller needs Write on both.
 
     Raises UnknownObject (also if the object is not in that folder), NotPermitted, CheckedOut, VersionConflict, and
     WrongValue if the object is a folder and would lie in no folder.
@@ -81,7 +80,7 @@ def read_member(
 
 
 def _lock_folders(cx: Connection, repository: Repository, object_id: str) -> None:
-    """Let one transaction at a time put folders into folders, so that no two transactions together make a circle."""
+    """Let one transaction at a time put folders into folders, so that no two together make a circle."""
     if object_ids.holds_objects(object_id.lower()):
         repositories.lock(cx, repository)
 

@@ -1,6 +1,8 @@
-"""Restore a deleted object to its former folders or to another folder, or remove it for good.
+"""Restore a deleted object, or remove it for good.
 
-The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0077.
+The caller's present rights count, not those at the deletion.
+
+Source: docs/interface.md, ours 18; decision 0077.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +27,12 @@ from muniment.repository.store.permissions.principals import Permission, Princip
 
 
 def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str, now: Instant) -> StoredObject:
-    """Restore an object and those that go with it (``wastebasket.lock_with_all_below``), and return the object.
+    """Restore an object with those that go with it (``wastebasket.lock_with_all_below``), under their ids.
 
-    All these objects keep their ids. The object goes into the folder ``folder_id``. If ``folder_id`` is empty, the
-    object goes into those of its former folders that still exist and in which the caller may write. The caller must own
-    each of the restored objects, or have the permission Delete on it. If the ACL of a restored object is gone, it gets
-    the ACL of the first folder into which ``object_id`` goes, or ``private`` if there is no such folder. Raises
-    UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if ``folder_id`` is empty and
-    no former folder is left that can be used, and if the type of a restored object is now one for another kind).
+    It goes into ``folder_id``; if that is empty, into its former folders that exist and in which the caller may write.
+    The caller must own each object, or have Delete on it. A lost ACL becomes that of the first folder, or ``private``.
+    Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if no former folder
+    can be used, or a type is now one for another kind).
     """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
@@ -84,11 +84,12 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
 
 
 def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -> tuple[str, ...]:
-    """Remove an object and those that go with it, as in ``restore``, from the wastebasket for good.
+    """Remove what ``restore`` would restore, for good.
 
-    Returns the keys of contents that no row uses any more. The calling code removes these contents after the commit.
-    The caller of the request must own each of the objects, or have the permission Delete on it. Raises UnknownObject,
-    NotPermitted.
+    Returns the keys that no row uses any more: their contents are removed after the commit. The caller must own each
+    object, or have Delete on it.
+
+    Raises UnknownObject, NotPermitted.
     """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
@@ -97,10 +98,12 @@ def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -
 
 
 def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove for good about ``limit`` of the objects that were deleted up to ``until``, the oldest deletions first.
+    """Remove about ``limit`` of the objects deleted up to ``until``, the oldest first; those deleted together go
+    together.
 
-    Objects that were deleted together are removed together. Returns how many objects it removed, and what ``remove``
-    returns. Raises NotPermitted unless the caller is an administrator.
+    Returns how many, and what ``remove`` returns.
+
+    Raises NotPermitted unless the caller is an administrator.
     """
     if not view.principals.administrator:
         raise NotPermitted("You may not do this: only administrators remove what others deleted.")
@@ -108,12 +111,11 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject], now: Instant) -> dict[str, Version]:
-    """Return, by id, the ``version`` that restored objects get. An object that is left out begins a new tree.
+    """Return the ``version`` of each restored object; one left out begins a new tree.
 
-    A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
-    was deleted without its current version, the newest restored one becomes current. If the repository still has
-    versions of a tree, only the tree's first version returns to the tree, as a former version: its id is the chronicle
-    id of the tree. If the antecedent of a version is missing, the first version takes its place.
+    A tree is restored, without check-outs, only if the repository has none of its versions any more. If its current
+    version is missing, the newest becomes current; the first version stands in for a missing antecedent. Otherwise only
+    the first version, whose id is the chronicle id, returns to its tree, as a former one.
     """
     trees: dict[str, list[StoredObject]] = {}
     for each in sorted(discards, key=lambda one: one.seq):

@@ -31,15 +31,16 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> list[StoredObject]:
-    """Delete an object and, if it is a folder, everything in it. Returns the removed objects, the folder last.
+    """Return the removed objects, the folder last.
 
-    An object that also lies in a folder outside is not deleted, but only loses its links to the deleted folders. With
-    ``all_links`` it is deleted, too. The caller must have the permission Delete on each object that is deleted, and
-    Write on each that only loses links, even if the caller cannot see the object. If the caller lacks a permission on
-    an object in the folder, or if there are more than ``most`` objects in the folder, the refusal (InUse) says only
-    that the folder is not empty. So it tells nothing of hidden objects. After the commit, the calling code removes the
-    ``freed`` contents of the returned objects. With ``keep_days``, the deleted objects stay in the wastebasket for so
-    many days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse.
+    What also lies in a folder outside only loses its links to the deleted folders, unless ``all_links``. The caller
+    needs Delete on each deleted object, and Write on each that only loses links, even unseen ones. Without, or beyond
+    ``most`` objects, the refusal (InUse) says only that the folder is not empty: it tells nothing of hidden objects.
+
+    After the commit, the caller removes the ``freed`` contents; none are freed while objects stay in the wastebasket
+    for ``keep_days``.
+
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse.
     """
     root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
     going, staying = _members(cx, root, most, all_links=all_links)
@@ -59,9 +60,9 @@ def delete(
 def _members(
     cx: Connection, root: StoredObject, most: int, *, all_links: bool
 ) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
-    """Return two mappings by id: the objects to delete (the folder, too), and the objects that only lose links.
+    """Return the objects to delete (the folder, too), and those that only lose links, all locked.
 
-    The rows of all these objects are locked. Raises InUse if more than ``most`` objects are in the folder.
+    Raises InUse if more than ``most`` objects are in the folder.
     """
     going, staying, edge = {root.id: root}, dict[str, StoredObject](), [root]
     while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:

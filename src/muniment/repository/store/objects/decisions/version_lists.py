@@ -1,5 +1,7 @@
-"""List the versions of one object, or the objects that are checked out. The database leaves out those that the caller
-may not browse. Source: docs/interface.md, ours 17."""
+"""List the versions of an object, or check-outs, without what the caller may not browse.
+
+Source: docs/interface.md, ours 17.
+"""
 
 from typing import Any, NamedTuple
 
@@ -21,14 +23,13 @@ _BY_HOLDER = Order((OrderKey(table.c.lock_owner_key), OrderKey(table.c.seq)), in
 
 
 class History(NamedTuple):
-    """A list for one caller: the versions of an object, the newest first."""
+    """The versions of an object, the newest first."""
 
     view: RepositoryView
     stored: StoredObject
 
     @property
     def order(self) -> Order:
-        """The order of the list."""
         return _NEWEST_FIRST
 
     def members(self, _cx: Connection) -> sa.Select[Any]:
@@ -38,10 +39,10 @@ class History(NamedTuple):
 
 
 class Checkouts(NamedTuple):
-    """A list for one caller: objects that are checked out, ordered by the key of the user who has the check-out.
+    """The check-outs, ordered by the key of the user who has them.
 
-    With a ``name``, it has only check-outs of the present and former bearers of that name. With ``mine``, it has only
-    the caller's own check-outs, and ``name`` does not matter.
+    With a ``name``, only those of its present and former bearers count; with ``mine``, only the caller's own, whatever
+    the ``name``.
     """
 
     view: RepositoryView
@@ -50,7 +51,6 @@ class Checkouts(NamedTuple):
 
     @property
     def order(self) -> Order:
-        """The order of the list."""
         return _BY_HOLDER
 
     def members(self, cx: Connection) -> sa.Select[Any]:
@@ -75,10 +75,10 @@ def version_page(
     *,
     type_prefix: str = "",
 ) -> list[lists.ListedObject]:
-    """List the members that the caller may browse and the selection wants.
+    """List the members, in the order of the list without a sort. Shown names of built-in types begin with
+    ``type_prefix``.
 
-    They come in the order of the selection's sort or, if it has none, in the order of the list. The shown names of
-    the built-in types begin with ``type_prefix``. Raises UnknownProperty, WrongValue, BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = lists.properties_of(cx, listed.view, type_prefix)
     return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))
@@ -87,12 +87,15 @@ def version_page(
 def count_versions(
     cx: Connection, listed: History | Checkouts, selection: tree.Selection = tree.EVERYTHING, *, type_prefix: str = ""
 ) -> int:
-    """Count what ``version_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, listed.members(cx), lists.properties_of(cx, listed.view, type_prefix), selection)
 
 
 def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[StoredObject, principals.Permission]:
-    """Return the current version of an object's tree and the caller's permission on it. Raises UnknownObject."""
+    """Return the current version, and the caller's permission on it.
+
+    Raises UnknownObject.
+    """
     stored, permission = objects.read(cx, view.repository, object_id, view.principals)
     if not stored.version.former:
         return stored, permission
@@ -100,6 +103,6 @@ def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[Store
 
 
 def count_checkouts(cx: Connection, key: str) -> int:
-    """Count the objects that the bearer of a key has checked out, in all repositories, whatever a caller's rights."""
+    """Count in all repositories, whatever a caller's rights."""
     query = sa.select(sa.func.count()).where(table.c.lock_owner_key == key)
     return int(cx.execute(query).scalar_one())

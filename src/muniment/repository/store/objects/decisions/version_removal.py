@@ -15,7 +15,7 @@ from muniment.repository.store.permissions.principals import Permission, Princip
 from muniment.repository.store.repositories import Repository
 
 Scope = Literal["selected", "unused", "all"]
-"""Which versions of a tree are deleted. A version is unused if it has no symbolic label and is not checked out."""
+"""A version is unused if it has no symbolic label and is not checked out."""
 
 
 def delete(
@@ -31,12 +31,13 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> list[table.StoredObject]:
-    """Delete versions of an object's tree, and return them.
+    """After the commit, the caller removes the ``freed`` contents; none are freed while versions stay in the
+    wastebasket for ``keep_days``.
 
-    After the commit, the calling code removes their ``freed`` contents. With ``keep_days``, the versions stay in the
-    wastebasket for so many days, and nothing is freed. The caller needs the permission Delete on each version that is
-    deleted, even on those that they cannot see; so a refusal names no version. Raises UnknownObject, NotPermitted,
-    VersionConflict, CheckedOut, and InUse for a folder that is not empty, or for more than ``most`` versions.
+    The caller needs Delete on each deleted version, even unseen ones; so a refusal names no version.
+
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, and InUse for a folder that is not empty, or for
+    more than ``most`` versions.
     """
     stored, _ = objects.read(cx, repository, object_id, principals, kind)
     if scope == "selected" or stored.version.chronicle_id is None:

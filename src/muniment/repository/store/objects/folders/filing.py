@@ -1,7 +1,9 @@
 """In which folders does an object lie, and which objects lie in a folder? No right is checked here.
 
-An object's row holds all its folders (``table``). For each folder besides the first there is also a row in
-``folder_links``. Whoever writes links has locked the object's row. Source: docs/interface.md, ours 2; decision 0077.
+An object's row holds all its folders (``table``), a row in ``folder_links`` each besides the first. Whoever writes
+links has locked the object's row.
+
+Source: docs/interface.md, ours 2; decision 0077.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,11 +16,10 @@ from muniment.database.connections import portions
 from muniment.repository.store.objects.table import StoredObject, encode_ids, folder_links, objects, read_ids, read_row
 
 MOST_FOLDERS = 100
-"""The most folders in which one object may lie."""
 
 
 def lock_children(cx: Connection, folder_ids: Collection[str], limit: int) -> list[StoredObject]:
-    """Return at most ``limit`` objects directly in these folders, each once, and lock their rows."""
+    """Return each child once, and lock its row."""
     children: dict[str, StoredObject] = {}
     for portion in portions(sorted(folder_ids)):
         linked = sa.select(folder_links.c.object_id).where(folder_links.c.folder_id.in_(portion))
@@ -46,7 +47,7 @@ def with_all_above(cx: Connection, folder_ids: Iterable[str]) -> set[str]:
 
 
 def from_below(stored_objects: Mapping[str, StoredObject]) -> list[StoredObject]:
-    """Order objects so that each comes before the folders in which it lies."""
+    """Put each object before the folders in which it lies."""
     order = TopologicalSorter[str]()
     for each in stored_objects.values():
         order.add(each.id)
@@ -57,10 +58,10 @@ def from_below(stored_objects: Mapping[str, StoredObject]) -> list[StoredObject]
 
 
 def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> dict[str, object]:
-    """Write the rows of ``folder_links`` for an object that is to lie in exactly these folders.
+    """Write the rows of ``folder_links``, which the first folder does not get; return the columns of the object's own
+    row.
 
-    The first folder gets no such row. Return the columns for the object's own row, which name all folders. Raises
-    IntegrityError when a folder is gone.
+    Raises IntegrityError when a folder is gone.
     """
     further = list(folder_ids[1:])
     if gone := set(stored.further_folders).difference(further):
@@ -73,10 +74,7 @@ def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> di
 
 
 def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Write the rows of ``folder_links`` for objects that were just stored. Their own rows name all folders already.
-
-    An object that lies in at most one folder costs no statement.
-    """
+    """Write the links of objects whose own rows name all folders already. At most one folder costs no statement."""
     rows = [_row(each, folder_id) for each in stored_objects for folder_id in each.further_folders]
     if rows:
         cx.execute(folder_links.insert(), rows)

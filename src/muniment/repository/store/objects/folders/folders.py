@@ -27,10 +27,9 @@ def find(
     name: str | None = None,
     most: int | None = None,
 ) -> set[str]:
-    """Return the ids of folders that the caller may browse: those with these ``ids``, or those directly in ``inside``.
+    """Find folders with these ``ids``, or directly in ``inside``; without both, those in no folder.
 
-    Without ``ids`` and ``inside``, it returns folders that lie in no folder. With a ``name``, it returns only folders
-    of this name, in any composition of its accents. If there are more than ``most``, it may leave some out.
+    A ``name`` counts in any composition of its accents. Beyond ``most``, some may be left out.
     """
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
@@ -57,10 +56,8 @@ def find(
 
 
 def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
-    """Return the ids of the ``roots``, and of the folders below them that the caller may browse.
-
-    A folder is left out if it can be reached only through a folder that the caller may not browse. The search ends when
-    it has found more than ``most`` folders.
+    """Return the ``roots``, and the folders below, reached only through folders that the caller may browse. The search
+    ends beyond ``most`` folders.
     """
     folder_ids = set(roots)
     edge = sorted(folder_ids)
@@ -74,10 +71,11 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
 
 
 def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
-    """Find a user's home: the oldest cabinet that they own and that has their login name, or their id, as its name.
+    """Find the oldest cabinet that the user owns and that has their login name, or their id, as its name.
 
-    Cabinets that the caller may not browse are left out. Raises UnknownObject if no cabinet is left. Source:
-    docs/interface.md, ours 9.
+    Raises UnknownObject if the caller may browse none.
+
+    Source: docs/interface.md, ours 9.
     """
     folded = fold_name(user.id)
     owner_key = name_keys.keys(cx, {folded: user.identity})[folded]

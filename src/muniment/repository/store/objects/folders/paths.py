@@ -1,8 +1,9 @@
 """Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
 
-A path is written with a slash before each name. A slash in a name gets a backslash before it. A backslash in a name
-also gets a backslash before it if a slash or a backslash follows, or if the name ends with it. Accents may be composed
-or decomposed, as some systems write them in names of files. Source: docs/interface.md, ours 2 (paths).
+Each name follows a slash. A slash in a name gets a backslash before it; so does a backslash before a slash, a backslash
+or the end of the name. Accents may be composed or decomposed, as some systems write them in names of files.
+
+Source: docs/interface.md, ours 2 (paths).
 """
 
 import re
@@ -24,19 +25,16 @@ from muniment.repository.store.objects.properties.properties import Value
 from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_ids
 
 MOST_PATHS = 100
-"""The most paths of a folder that are shown."""
 
 MOST_CHARACTERS = 65_536
-"""The most characters that the shown paths of a folder have together."""
 
 MOST_ABOVE = 1000
-"""The most ids that a folder shows of itself and of all folders above it."""
+"""A folder shows so many ids of itself and of folders above."""
 
 MOST_STEPS = 500
-"""The most names in a path that is looked up."""
 
 MOST_FOLDERS = 10_000
-"""The most folders to which each name of a path may lead. The last name has no such limit."""
+"""Each name of a path but the last may lead to so many."""
 
 _MOST_READ = 10_000
 _NAME = re.compile(r"(?:\\[/\\]|[^/])+")
@@ -45,7 +43,7 @@ _TO_ESCAPE = re.compile(r"/|\\(?=[/\\]|\Z)")
 
 
 class Ancestry(NamedTuple):
-    """The paths that lead to a folder, and the ids of the folder itself and of all folders above it."""
+    """``folder_ids`` has the folder itself, too."""
 
     paths: list[str]
     folder_ids: list[str]
@@ -54,7 +52,6 @@ class Ancestry(NamedTuple):
 NOWHERE = Ancestry([], [])
 
 NAMES = frozenset({"r_folder_path", "i_ancestor_id"})
-"""The properties of a folder that say where it lies."""
 
 
 def split(path: str) -> list[str]:
@@ -66,11 +63,12 @@ def write(name: str) -> str:
 
 
 def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, Ancestry]:
-    """Return where each of these folders lies, by id. Folders above it that the caller may not browse are left out.
+    """Return where each folder lies, without folders above that the caller may not browse, and paths through these.
 
-    Each statement reads up to 500 folders of one level. A path is left out unless the caller may browse
-    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder. The work grows
-    with the links that were read, not with the number of ways up, which may be immense.
+    Each statement reads up to 500 folders of one level; each folder gets at most ``MOST_PATHS`` paths and
+    ``MOST_ABOVE`` ids.
+
+    The work grows with the links that were read, not with the number of ways up, which may be immense.
     """
     if not several:
         return {}
@@ -99,16 +97,13 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
 
 
 def values(place: Ancestry) -> dict[str, list[Value]]:
-    """Return the properties that say where a folder lies; a property without a value is left out."""
     every: dict[str, list[Value]] = {"r_folder_path": [*place.paths], "i_ancestor_id": [*place.folder_ids]}
     return {name: of_name for name, of_name in every.items() if of_name}
 
 
 def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most: int) -> set[str]:
-    """Return the ids of the folders to which these names lead. The first name is that of a cabinet.
-
-    There may be several folders, because names need not be unique. If a name leads to more than ``most`` folders,
-    more than ``most`` of their ids are returned, and the names that follow it are ignored.
+    """Follow names that need not be unique; the first is that of a cabinet. A name that leads to more than ``most``
+    folders ends the search: more than ``most`` ids are returned.
     """
     folder_ids = folders.find(cx, view, name=names[0], most=most + 1)
     for name in names[1:]:
@@ -127,7 +122,7 @@ def path_page(
     *,
     type_prefix: str = "",
 ) -> list[ListedObject]:
-    """List the objects that a path names, in the order in which they were made unless the selection sorts them.
+    """List the objects in the order in which they were made, unless the selection sorts them.
 
     Raises WrongValue (also for a path that is too long or leads through too many folders), UnknownProperty, BadSort.
     """
@@ -143,7 +138,7 @@ def path_page(
 def count_path(
     cx: Connection, view: RepositoryView, path: str, selection: tree.Selection, *, type_prefix: str = ""
 ) -> int:
-    """Count what ``path_page`` lists in all. Raises what ``path_page`` raises, except BadSort."""
+    """Raises what ``path_page`` raises, except BadSort."""
     branches = _query_of(cx, view, path)
     if branches is None:
         return 0
@@ -186,10 +181,10 @@ def _query_of(
 def _paths(
     folder_id: str, names: Mapping[str, str], parents: Mapping[str, Collection[str]], lengths: Mapping[str, int]
 ) -> list[str]:
-    """Go up from a folder, and return the paths that reach a cabinet, each once.
+    """Return the paths that reach a cabinet, each once.
 
-    Each step goes to all folders above that have one name. Folders are left out if even the shortest path through them
-    would exceed ``MOST_CHARACTERS``, together with the paths that are collected already.
+    Each step goes to all folders above that have one name. Folders are left out if their shortest path would exceed
+    ``MOST_CHARACTERS``, together with the paths collected already.
     """
     paths, room = list[str](), MOST_CHARACTERS
     steps = [("", {folder_id})] if folder_id in lengths else []

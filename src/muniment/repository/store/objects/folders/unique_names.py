@@ -1,8 +1,8 @@
 """Is a name still free in a folder?
 
-This is checked only if the settings want unique names (decision 0077). The folder's row is locked until the end of the
-transaction, so that no two callers take one name at the same time. A refusal may reveal an object that the caller may
-not browse. Operators who want unique names accept this (docs/interface.md, ours 2).
+It is checked only if the settings want unique names (decision 0077). The folder's row is locked until the transaction
+ends, so that no two callers take one name. A refusal may reveal an object that the caller may not browse: operators
+accept this (docs/interface.md, ours 2).
 """
 
 import unicodedata
@@ -22,9 +22,8 @@ from muniment.repository.store.objects.table import StoredObject, folder_links, 
 
 
 def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Sequence[str], besides: str = "") -> None:
-    """Check that these names are free in a folder, or among the cabinets if ``folder_id`` is None. Raises NameTaken.
-
-    If names need not be unique, it checks nothing. The object with the id ``besides`` may have one of the names.
+    """Check names in a folder, or among the cabinets, if they must be unique. Raises NameTaken. The object ``besides``
+    may have one of the names.
     """
     if not view.unique_names or not names:
         return
@@ -57,9 +56,9 @@ def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]
 
 
 def claim_again(cx: Connection, view: RepositoryView, stored: StoredObject, name: str) -> None:
-    """Check that this name is free for an object: in all its folders, or among the cabinets. Raises NameTaken.
+    """Check a name in all folders of an object, or among the cabinets, but not for a former version.
 
-    For a former version, it checks nothing.
+    Raises NameTaken.
     """
     for folder_id in sorted(stored.folder_ids) if not stored.former else ():
         claim(cx, view, folder_id, [name], stored.id)

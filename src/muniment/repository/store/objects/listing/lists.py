@@ -45,7 +45,7 @@ class ListedParent(NamedTuple):
 
 
 class ContentDigest(NamedTuple):
-    """The SHA-256 digest of an object's content, with the ACL and the owner's key that decide who may read it."""
+    """The ACL and the owner's key decide who may read it."""
 
     counter: int
     object_id: str
@@ -55,10 +55,8 @@ class ContentDigest(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A list for one caller: the objects of a type and its sub-types that lie in a folder.
-
-    If ``folder_id`` is None, it has the objects that lie in no folder. Former versions are left out unless
-    ``all_versions`` are wanted.
+    """The objects of a type and its sub-types in a folder; with None, those in no folder. Former versions are left out
+    unless ``all_versions``.
     """
 
     view: RepositoryView
@@ -70,10 +68,9 @@ class Folder(NamedTuple):
 def object_page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List the objects that the caller may browse and the selection wants.
+    """List the objects, by name unless sorted, former versions last. Filters and sorts use the shown names, which begin
+    with ``type_prefix`` for built-in types.
 
-    They come in the order of the selection's sort or, if it has none, by name. In the order by name, former versions
-    come last. The shown names of the built-in types begin with ``type_prefix``. Filters and sorts use the shown names.
     Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = properties_of(cx, folder.view, type_prefix)
@@ -83,12 +80,12 @@ def object_page(
 
 
 def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
-    """Return the objects of a page, with their places. Each row begins with all columns of the table of objects."""
+    """Each row begins with all columns of the table of objects."""
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
 def count_objects(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
-    """Count what ``object_page`` lists in all. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(
         cx, _members(folder), properties_of(cx, folder.view, type_prefix), selection, _link_branch(folder)
     )
@@ -97,8 +94,7 @@ def count_objects(cx: Connection, folder: Folder, selection: Selection = EVERYTH
 class Extent(NamedTuple):
     """All objects of a type and its sub-types that one caller may browse, from all folders.
 
-    If ``counters`` is not None, it has only objects with these counters. Former versions are left out unless
-    ``all_versions`` are wanted.
+    With ``counters``, others are left out, and so are former versions unless ``all_versions``.
     """
 
     view: RepositoryView
@@ -110,16 +106,16 @@ class Extent(NamedTuple):
 def page_of_extent(
     cx: Connection, extent: Extent, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List the objects of an extent that the selection wants.
+    """List the objects, by counter unless sorted.
 
-    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``object_page`` raises.
+    Raises what ``object_page`` raises.
     """
     properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
     return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
 
 
 def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
-    """Count what ``page_of_extent`` lists in all. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     return pages.count_members(cx, _of_extent(extent), properties_of(cx, extent.view, type_prefix), selection)
 
 
@@ -132,7 +128,7 @@ def _of_extent(extent: Extent) -> sa.Select[Any]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
-    """Return the order by these sort keys, and then by counter. ``type_prefix`` is as in ``object_page``.
+    """Order by these keys, then by counter.
 
     Raises UnknownProperty, BadSort.
     """
@@ -142,9 +138,8 @@ def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey],
 def sort(
     cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
 ) -> list[int]:
-    """Sort the objects with these counters, skip ``offset`` of them, and return the counters of the next ``limit``.
-
-    Objects that do not exist are left out. It checks no right. It takes one statement, however many objects there are.
+    """Sort, skip ``offset``, return ``limit`` counters: one statement, however many. Objects that do not exist are left
+    out; no right is checked.
     """
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
@@ -153,10 +148,7 @@ def sort(
 
 
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
-    """Return the digests of the contents of these objects, in any order; an object without content is left out.
-
-    It checks no right.
-    """
+    """Return the digests in any order. No right is checked."""
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
     # A condition on the repository would make SQLite read all of its objects.
@@ -175,10 +167,9 @@ def places(
     *,
     type_prefix: str = "",
 ) -> dict[str, Place]:
-    """Return each object's place in the order of a sort, by object id. Each place ends with the counter.
+    """Return the places of at most a page, each ending with the counter. No right is checked.
 
-    ``object_ids`` holds at most as many ids as a page has objects. It checks no right. Raises what
-    ``order_of`` raises.
+    Raises what ``order_of`` raises.
     """
     members = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
@@ -190,10 +181,7 @@ def places(
 
 
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
-    """List the objects with these ids, in this order, except those that do not exist or that the caller may not browse.
-
-    ``object_ids`` is a JSON list of ids, each at most once.
-    """
+    """List objects in the order of a JSON list of ids, without what the caller may not browse."""
     members, order = _among(cx, view, object_ids)
     page_rows = pages.fetch(cx, members, _any_property, order, stretch)
     return with_places(page_rows)
@@ -207,10 +195,10 @@ def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
 def parents(
     cx: Connection, stored: StoredObject, stretch: Stretch, selection: Selection = EVERYTHING
 ) -> list[ListedParent]:
-    """List the folders in which an object lies, in the order of its links unless the selection sorts them.
+    """List the folders in the order of links, unless the selection, by ``parent-id`` and ``child-id``, sorts them. No
+    right is checked.
 
-    It checks no right. The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty,
-    WrongValue, BadSort.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     ids, properties = _parents(cx, stored)
     order = Order((OrderKey(ids.c.key, kind="integer"),))
@@ -234,7 +222,7 @@ def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias,
 
 
 def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:
-    """Make a table of the ids in a JSON list: ``value`` is the id, and ``key`` grows in the order of the list."""
+    """``key`` grows in the order of the JSON list."""
     ids_text = sa.literal(ids, sa.Text())
     if cx.dialect.name == "postgresql":
         elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
@@ -262,7 +250,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Make the query branch for objects with a further link to this folder. None if ``folder_id`` is None."""
+    """Find objects by a further link to this folder."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)
@@ -287,7 +275,7 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
 
 
 def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
-    """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists."""
+    """Find properties by neutral name, for filters and sorts."""
 
     def find(name: str) -> ListedProperty:
         definition = view.catalogue.property(name)

@@ -1,8 +1,7 @@
 """Which ACL does a caller mean by a text, and by which text is an object's ACL shown to that caller?
 
-The text is either one that ``acl_look_up`` knows, or the id of an object. An id means the ACL that this object carries.
-Callers can use only the ids of their own objects; administrators can use the ids of all objects. So callers can name an
-unnamed ACL without learning which other objects carry it.
+The text is one that ``acl_look_up`` knows, or the id of an object that carries the ACL: only one's own object, unless
+an administrator asks. So callers can name an unnamed ACL without learning which other objects carry it.
 """
 
 from collections.abc import Sequence
@@ -18,18 +17,17 @@ from muniment.repository.store.permissions.principals import Principals
 
 
 def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
-    """Return a text that names an object's ACL for the caller. If they may assign the ACL, they can send this text."""
+    """If the caller may assign the ACL, they can send this text."""
     return shown_names(cx, [stored], principals)[stored.id]
 
 
 def shown_names(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, str]:
-    """Return what ``shown_name`` returns for each of these objects, by the object's id."""
     names = acl_look_up.shown_names(cx, {stored.acl_id for stored in several}, principals)
     return {stored.id: names[stored.acl_id] or stored.id for stored in several}
 
 
 def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
-    """Return the id of the ACL that a text names for a caller who puts it on an object. Raises UnknownAcl."""
+    """Raises UnknownAcl."""
     folded_id = text.lower()
     if not object_ids.may_be_of(folded_id, "object"):
         return acls.find_assignable(cx, repository_id, text, principals)
@@ -41,10 +39,7 @@ def find_assignable(cx: Connection, repository_id: int, text: str, principals: P
 
 
 def remove_unused(cx: Connection) -> int:
-    """Remove some unnamed ACLs that no object carries and that are no folder's default ACL. Return how many.
-
-    An ACL that an object or a folder in the wastebasket refers to stays, too.
-    """
+    """Remove some unnamed ACLs that no object or folder, in the wastebasket too, refers to; return how many."""
 
     def is_used(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         columns = [table.c[name] for table in (objects, wastebasket) for name in ("acl_id", "default_acl_id")]

@@ -1,9 +1,10 @@
 """Which id does a new object get, and which kind of object does an id show?
 
-An id has 16 hexadecimal digits. The first two stand for the kind, and the others for the object's counter, scrambled
-(``keys.scramble``). So ids reveal neither a count nor an order. In ids of earlier releases, the other digits are the
-repository's number and the counter itself. These ids stay valid, and no new id equals one of them. Source:
-docs/interface.md, ours 2.
+An id has 16 hexadecimal digits: two for the kind, the others the object's counter, scrambled (``keys.scramble``), so
+that ids reveal neither count nor order. In valid ids of earlier releases, the others are the repository's number and
+the counter; no new id equals one of them.
+
+Source: docs/interface.md, ours 2.
 """
 
 import re
@@ -21,7 +22,7 @@ _DIGITS_OF_KIND = {
     "cabinet": ("0c",),
     "object": ("08", "09", "0b", "0c"),
 }
-"""The first two digits of the ids of each kind, including those of its sub-kinds."""
+"""Sub-kinds count, too."""
 
 
 def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> str:
@@ -29,15 +30,15 @@ def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> 
 
 
 def fits(object_id: str, catalogue: Catalogue, type_name: str) -> bool:
-    """Return whether this text can be the id of an object of this type. Raises UnknownType."""
+    """Judge an id by its digits.
+
+    Raises UnknownType.
+    """
     return _ID.fullmatch(object_id) is not None and object_id.startswith(_digits(catalogue, type_name))
 
 
 def may_be_of(object_id: str, kind: str) -> bool:
-    """Return whether this text, in lower case, can be the id of an object of this kind.
-
-    A cabinet is also a folder, and all kinds are objects.
-    """
+    """Judge an id in lower case. A cabinet is also a folder, and all kinds are objects."""
     return _ID.fullmatch(object_id) is not None and object_id.startswith(_DIGITS_OF_KIND[kind])
 
 

@@ -8,10 +8,7 @@ from muniment.repository.store.permissions.principals import Permission, Princip
 
 
 def permits(object_id: sa.ColumnElement[str], principals: Principals, least: Permission) -> sa.ColumnElement[bool]:
-    """Make the condition that the object with this id exists and that the caller has at least this permission on it.
-
-    The owner of an object always has the permission Read.
-    """
+    """Make the condition that the caller has this permission on an existing object; its owner always has Read."""
     each = objects.alias()
     exists = sa.exists().where(each.c.id == object_id)
     if principals.administrator:

@@ -11,9 +11,8 @@ from muniment.repository.store.repositories import Repository
 
 
 class RepositoryView(msgspec.Struct, frozen=True):
-    """A repository as one caller works with it: its object types as of one read, and the caller's principals.
-
-    ``unique_names`` says whether the names in a folder must be unique.
+    """A repository as one caller works with it, with its types as of one read. With ``unique_names``, a folder has each
+    name once.
     """
 
     repository: Repository

@@ -1,6 +1,6 @@
 """Which kinds of property values are there, and what may callers send for each?
 
-Sources: ISO 8601 and RFC 3339 for dates; given 2.9 for the form in which dates are sent.
+Sources: ISO 8601 and RFC 3339; given 2.9 for the form in which dates are sent.
 """
 
 import math
@@ -18,16 +18,14 @@ from muniment.repository.store.objects.properties.assistance import ANY, Assista
 PropertyKind = Literal["string", "integer", "double", "boolean", "date", "id"]
 
 Value: TypeAlias = str | int | float | bool
-"""One value of a property. A date is an Instant, cut to whole milliseconds."""
+"""A date is an Instant, cut to whole milliseconds."""
 
 Given: TypeAlias = Value | Sequence["Given"] | None
-"""The JSON that a caller may send for a property: one value, a list of values, or null."""
+"""The JSON of a property: a value, a list, or null."""
 
 MAX_CHARACTERS = 4000
-"""The longest text of one value."""
 
 MAX_VALUES = 1000
-"""The largest number of values of one repeating property."""
 
 _STORED: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -44,11 +42,11 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. A caller who may change an object may set the object's ``writable`` properties.
+    """Who may change an object may set its ``writable`` properties.
 
-    ``length`` is the longest text, in characters. People read the ``label``, or the name if the label is empty. A new
-    object gets the ``default`` values if its maker leaves the property out. Queries may use a ``searchable`` property,
-    but not while it is ``awaiting_index``: then the objects that have a value of the property are being indexed again.
+    ``length`` is in characters. An empty ``label`` means the name. A new object gets the ``default`` if its maker
+    leaves the property out. Queries may use a ``searchable`` property, but not while ``awaiting_index``: its objects
+    are being indexed again.
     """
 
     name: str
@@ -64,9 +62,7 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
 
 
 def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value]:
-    """Return the values of the property from the JSON that a caller sent.
-
-    Null, an empty text and a list of only these give no value. Raises WrongValue, with a sentence that names the
+    """Read a caller's JSON: null, empty texts and lists of only these give no value. Raises WrongValue, which names the
     property.
     """
     if json_value is None or (isinstance(json_value, Sequence) and all(each in (None, "") for each in json_value)):
@@ -81,7 +77,10 @@ def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value
 
 
 def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
-    """A text is converted to the property's kind. Raises WrongValue."""
+    """Read a value, or convert a text to it.
+
+    Raises WrongValue.
+    """
     if isinstance(json_value, str):
         _check_text(definition, json_value)
     # Blanks around a text that stands for another kind of value are allowed. Texts of the kind "string" keep them.
@@ -106,14 +105,14 @@ def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Val
 
 
 def shown_length(definition: PropertyDefinition) -> int:
-    """Return how many characters a text of the property has at most; 0 if its values are no texts."""
+    """Return the most characters, 0 if the values are no texts."""
     return {"string": definition.length, "id": 16}.get(definition.kind, 0)
 
 
 def instant(text: str) -> Instant:
-    """Read a date, or a date and time, as ISO 8601 writes it, and cut it to milliseconds.
+    """Read ISO 8601, in UTC without an offset, and cut it to milliseconds.
 
-    Without an offset, it is UTC. Raises WrongValue.
+    Raises WrongValue.
     """
     try:
         return milliseconds(read_timestamp(text))
@@ -122,7 +121,7 @@ def instant(text: str) -> Instant:
 
 
 def milliseconds(moment: Instant) -> Instant:
-    """Cut an instant to whole milliseconds: the precision in which dates are sent and compared."""
+    """Cut to the precision in which dates are sent and compared."""
     return moment - moment % 1000
 
 

@@ -11,10 +11,7 @@ _decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 
 
 def encode(values: Mapping[str, list[Value]]) -> str:
-    """Write the values of properties as JSON.
-
-    Properties that have a column of their own, or no value, are left out.
-    """
+    """Leave out properties that have a column of their own, or no value."""
     without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
     return msgspec.json.encode(without_column).decode()
 

@@ -1,8 +1,9 @@
 """Which version of its tree is this object, and which number and labels does it have? Who has it checked out?
 
-Each version is an object of its own. The versions of one tree share a chronicle id: the id of the first one. The first
-version has the number ``1.0``. The next one is ``1.1`` or ``2.0``. A branch of 1.1 begins with ``1.1.1.0``. Source:
-docs/interface.md, ours 17.
+Each version is an object; those of one tree share a chronicle id: the id of the first, ``1.0``. The next is ``1.1`` or
+``2.0``; a branch of 1.1 begins with ``1.1.1.0``.
+
+Source: docs/interface.md, ours 17.
 """
 
 import re
@@ -17,10 +18,8 @@ from muniment.repository.refusals import WrongValue
 from muniment.repository.store.objects.properties.properties import Value, milliseconds
 
 CURRENT = "CURRENT"
-"""The symbolic label of a tree's current version."""
 
 MOST_LABELS = 20
-"""The most symbolic labels that a caller may give to one version."""
 
 LONGEST_LABEL = 32
 LONGEST_COMMENT = 400
@@ -34,7 +33,7 @@ _labels = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A check-out of a version: the user who has it, their key, and its beginning."""
+    """A check-out: the user, their key, and its beginning."""
 
     owner: str
     owner_key: str
@@ -42,12 +41,10 @@ class Lock(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """The facts that make an object a version of a tree. The defaults are those of an object that was never checked in.
+    """The defaults are those of an object never checked in, whose own id is the chronicle id.
 
-    ``chronicle_id`` is None if the object was never checked in: its own id is then the chronicle id. ``antecedent_id``
-    is the id of the version before this one; the first one has none. ``labels`` has the number first. A ``former``
-    version is not the current one. A ``superseded`` one has a next version on its branch. ``comment`` is that of the
-    check-in.
+    ``antecedent_id`` is the version before, or None. ``labels`` has the number first. A ``former`` version is not the
+    current one; a ``superseded`` one has a next on its branch. ``comment`` is that of the check-in.
     """
 
     chronicle_id: str | None = None
@@ -64,9 +61,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 FIRST = Version()
-"""The version of an object that was never checked in and is not checked out.
-
-In the row of such an object, all columns of the version are null or 0."""
+"""It was never checked in, and is not checked out: all columns of the version are null or 0."""
 
 
 def columns(version: Version) -> dict[str, object]:
@@ -85,7 +80,6 @@ def columns(version: Version) -> dict[str, object]:
 
 
 def read(columns: Sequence[Any]) -> Version:
-    """Read the columns of a row that hold a version, in the order of ``columns``."""
     chronicle_id, antecedent_id, labels, former, superseded, comment, owner, owner_key, since = columns
     if chronicle_id is None and owner_key is None:
         return FIRST
@@ -101,7 +95,6 @@ def read(columns: Sequence[Any]) -> Version:
 
 
 def values(object_id: str, version: Version) -> dict[str, list[Value]]:
-    """Return the properties that describe an object as a version, by neutral names."""
     lock = version.lock
     return {
         "r_version_label": list(version.labels),
@@ -123,10 +116,8 @@ def decode(labels: str | None) -> tuple[str, ...]:
 
 
 def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
-    """Return the number of the next version after the one with ``number``; ``taken`` are all numbers of the tree.
-
-    The first branch of 1.1 begins with 1.1.1.0, and the second one with 1.1.2.0. Raises WrongValue if branches would be
-    nested too deep.
+    """``taken`` are all numbers of the tree. The first branch of 1.1 begins with 1.1.1.0, the second with 1.1.2.0.
+    Raises WrongValue if branches would be nested too deep.
     """
     parts = _parts(number)
     if policy == "next-minor":
@@ -142,12 +133,15 @@ def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
 
 
 def is_on_branch_of(number: str, antecedent: str) -> bool:
-    """Return whether a version lies on the branch of its antecedent. If not, it began a new branch."""
+    """If not, it began a new branch."""
     return len(_parts(number)) == len(_parts(antecedent))
 
 
 def read_labels(text: str) -> tuple[str, ...]:
-    """Read symbolic labels that a caller sends, with commas between; ``CURRENT`` is left out. Raises WrongValue."""
+    """Read labels between commas, without ``CURRENT``.
+
+    Raises WrongValue.
+    """
     labels = tuple(dict.fromkeys(label for part in text.split(",") if (label := part.strip())))
     for label in labels:
         if len(label) > LONGEST_LABEL or not label.isprintable() or _NUMBER.fullmatch(label):

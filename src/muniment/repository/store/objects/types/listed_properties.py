@@ -13,7 +13,7 @@ _TEXT = sa.String(64)
 
 
 class ListedAttribute(NamedTuple):
-    """A property in a list, with its name as callers see it, its kind and its place in the order."""
+    """``name`` is as callers see it."""
 
     name: str
     kind: str
@@ -29,11 +29,12 @@ def property_page(
     *,
     system_prefix: str = "r_",
 ) -> list[ListedAttribute]:
-    """List the properties of all types, ordered by name unless the selection sorts them.
+    """List the properties by name unless the selection sorts them; names of ``SYSTEM_PROPERTIES`` begin with
+    ``system_prefix``.
 
-    ``names_left_out`` are neutral names of built-in properties that are left out. Custom properties that queries cannot
-    use are left out, too. The shown names of the built-in ``SYSTEM_PROPERTIES`` begin with ``system_prefix``. Raises
-    UnknownProperty, WrongValue, BadSort.
+    Built-in properties in ``names_left_out`` (neutral names), and custom ones that queries cannot use, are left out.
+
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     members, properties, order = _definitions(repository_id, names_left_out, system_prefix)
     rows = pages.fetch(cx, members, properties, order, stretch, selection)
@@ -48,7 +49,7 @@ def count_properties(
     *,
     system_prefix: str = "r_",
 ) -> int:
-    """Count all properties that ``property_page`` lists. Raises UnknownProperty, WrongValue."""
+    """Raises UnknownProperty, WrongValue."""
     members, properties, _ = _definitions(repository_id, names_left_out, system_prefix)
     return pages.count_members(cx, members, properties, selection)
 

@@ -22,14 +22,11 @@ from muniment.repository.store.objects.properties.properties import (
 from muniment.repository.store.objects.table import object_types, type_properties
 
 MAX_NAME = 255
-"""Longest object name, in characters."""
+"""In characters."""
 
 
 class ObjectType(msgspec.Struct, frozen=True):
-    """One type: its parent (none for the root) and the properties it adds.
-
-    People read the type's ``label``, or its name if the label is empty.
-    """
+    """``properties`` are those that it adds; an empty ``label`` means the name."""
 
     name: str
     parent: str | None
@@ -93,27 +90,23 @@ BUILT_IN = (
     ObjectType("cabinet", "folder"),
     ObjectType("document", "sysobject"),
 )
-"""The types every repository has."""
 
 SHOWN_ONLY = frozenset({"r_folder_path", "i_ancestor_id"})
-"""Built-in properties that are only shown. The index does not hold them, and lists cannot filter or sort by them."""
+"""The index does not hold these built-in properties, and lists cannot filter or sort by them."""
 
 STANDARD = 1
-"""The number of the category to which every type here belongs.
-
-In other systems, 2 means a shareable type, and 4 a lightweight type (docs/filters.md).
-"""
+"""Every type here has this category. In other systems, 2 is a shareable type, 4 a lightweight one (docs/filters.md)."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
 SYSTEM_PROPERTIES = frozenset(
     definition.name for kind in BUILT_IN for definition in kind.properties if definition.name.startswith("r_")
 )
-"""Built-in properties whose prefix the settings determine."""
+"""The settings determine their prefix."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The part of a property's definition that a row holds as JSON: its default and its allowed values."""
+    """What a row holds as JSON."""
 
     default: tuple[Value, ...] = ()
     assistance: Assistance = Assistance()
@@ -149,7 +142,7 @@ _rules_decoder = msgspec.json.Decoder(Rules)
 
 
 def encode_rules(definition: PropertyDefinition) -> str:
-    """Write the rules of a property as JSON for its row; empty if it has none."""
+    """Return an empty text for no rules."""
     rules = Rules(definition.default, definition.assistance)
     return "" if rules == Rules() else msgspec.json.encode(rules).decode()
 
@@ -169,48 +162,56 @@ class Catalogue:
         self.ids = frozenset(each.name for kind in custom_types for each in kind.properties if each.kind == "id")
         self.unsearchable = frozenset(each.name for each in self._properties.values() if not each.searchable)
         self.awaiting_index = frozenset(each.name for each in self._properties.values() if each.awaiting_index)
-        """Names of the properties that are being reindexed."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._types
 
     def types(self) -> tuple[ObjectType, ...]:
-        """List the types: the built-in ones first, then the custom ones by name."""
+        """List the built-in types first, then the others by name."""
         return tuple(self._types.values())
 
     def get(self, name: str) -> ObjectType:
-        """Find a type by its neutral name. Raises UnknownType."""
+        """Raises UnknownType."""
         if name not in self._types:
             raise UnknownType(f"There is no object type {name[:100]!r}.")
         return self._types[name]
 
     def lineage(self, name: str) -> tuple[ObjectType, ...]:
-        """List a type and its ancestors, itself first. Raises UnknownType."""
+        """List a type, then its ancestors.
+
+        Raises UnknownType.
+        """
         line = [self.get(name)]
         while line[-1].parent is not None:
             line.append(self._types[line[-1].parent])
         return tuple(line)
 
     def is_a(self, name: str, ancestor: str) -> bool:
-        """Return whether a type is ``ancestor`` or below it. Raises UnknownType."""
+        """A type is its own ancestor here.
+
+        Raises UnknownType.
+        """
         return ancestor in self._lineages[self.get(name).name]
 
     def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
-        """Return these types with all their sub-types (given 2.8). Raises UnknownType."""
+        """Add all sub-types (given 2.8).
+
+        Raises UnknownType.
+        """
         roots = {self.get(name).name for name in names}
         return frozenset(name for name, lineage in self._lineages.items() if not roots.isdisjoint(lineage))
 
     def property(self, name: str) -> PropertyDefinition:
-        """Find a property by its name, whichever type has it. Raises UnknownProperty.
+        """Properties of one name have the same kind in all types.
 
-        Properties of one name have the same kind in all types of a repository.
+        Raises UnknownProperty.
         """
         if name not in self._properties:
             raise UnknownProperty(f"No object type here has a property {name[:100]!r}.")
         return self._properties[name]
 
     def searchable(self, name: str) -> PropertyDefinition:
-        """Find a property by its name, and check that queries may use it. Raises UnknownProperty, NotSearchable."""
+        """Raises UnknownProperty, NotSearchable."""
         definition = self.property(name)
         if name in self.awaiting_index:
             raise NotSearchable(f"The property {name!r} is being indexed again just now: try again in a while.")
@@ -229,14 +230,20 @@ class Catalogue:
         return self.with_subtypes(roots)
 
     def properties_of(self, name: str) -> Mapping[str, PropertyDefinition]:
-        """List the properties of a type, inherited ones first. Raises UnknownType."""
+        """List the inherited ones first.
+
+        Raises UnknownType.
+        """
         if (every := self._all.get(name)) is None:
             lineage = reversed(self.lineage(name))
             every = self._all[name] = {each.name: each for kind in lineage for each in kind.properties}
         return every
 
     def ruled(self, name: str) -> tuple[PropertyDefinition, ...]:
-        """List the properties of a type that have a default or a list of values. Raises UnknownType."""
+        """List the properties with a default or a list of values.
+
+        Raises UnknownType.
+        """
         if (ruled := self._ruled.get(name)) is None:
             every = self.properties_of(name).values()
             ruled = self._ruled[name] = tuple([each for each in every if each.default or each.assistance.values])
@@ -251,7 +258,7 @@ _catalogues: Cache[int, Catalogue] = Cache(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
-    """Return a repository's types. The process may remember them until their mark changes (``version_stamps``)."""
+    """Read a repository's types, which the process may remember until their mark changes (``version_stamps``)."""
     mark = version_stamps.read(cx).types
     remembered = _catalogues.recall(repository_id, mark)
     if remembered is not None:
@@ -290,24 +297,23 @@ def _definition(name: str, row: _Row) -> PropertyDefinition:
 
 
 def lock_all(cx: Connection, repository_id: int) -> Catalogue:
-    """Keep other transactions from changing a repository's types until the commit, and return all types.
+    """Keep others from changing a repository's types until the commit.
 
-    Each transaction that changes types or properties calls this before it reads the types by which it decides, and
-    before it locks a single type or writes. So two of them never wait for each other, and each sees what the earlier
-    ones wrote. A transaction that only writes objects does not call this. It waits only while a type of its objects is
-    changed. A batch may write objects first and change types later. Such a batch and a transaction that changes a type
-    of its objects may wait for each other. Then PostgreSQL ends one of the two, which raises Busy. SQLite has one
-    writer at a time anyway.
+    Who changes types or properties calls this before reading the types by which it decides, locking a single type, or
+    writing: so two never wait for each other, and each sees what the earlier wrote.
+
+    Who only writes objects waits while a type of theirs is changed. A batch that writes objects, then changes types,
+    may wait for a change of these objects' types that waits for it: PostgreSQL then ends one of the two, which raises
+    Busy.
     """
     named_locks.take(cx, f"types {repository_id}")
     return catalogue(cx, repository_id)
 
 
 def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
-    """Lock a custom type, and read all types. Until the commit, nobody can store an object of this type or a sub-type.
+    """Do ``lock_all``; also, until the commit, nobody can store an object of this type or a sub-type.
 
-    It first calls ``lock_all``, so nobody can change any type of the repository either. Raises UnknownType, and
-    WrongValue for a built-in type.
+    Raises UnknownType, and WrongValue for a built-in type.
     """
     if name in BUILT_IN_NAMES:
         raise WrongValue(f"The object type {name!r} is built in: it stays as it is.")
@@ -318,11 +324,13 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
 
 
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
-    """Lock these types and the types above them, so that nobody changes them until the end of the transaction.
+    """Before writing objects of these types: keep others from changing these and the types above them until the
+    transaction ends.
 
-    The transaction writes objects of these types. ``read`` is the catalogue by which the objects were checked.
-    Built-in types need no lock and no statement. Raises UnknownType, and VersionConflict if one of the types has
-    changed since the catalogue was read. A change of labels, or of which properties are searchable, does not count.
+    The objects were checked by the catalogue ``read``. Built-in types need no statement.
+
+    Raises UnknownType, and VersionConflict if one of the types has changed since the catalogue was read. A change of
+    labels, or of which properties are searchable, does not count.
     """
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
@@ -341,7 +349,7 @@ def _checked_part(kind: ObjectType) -> ObjectType:
 
 
 def select_types(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
-    """Make a query for the ids of these custom types, in the order in which every transaction must lock them."""
+    """Order the types as every transaction must lock them."""
     return (
         sa.select(object_types.c.id)
         .where(object_types.c.repository_id == repository_id, object_types.c.name.in_(names))

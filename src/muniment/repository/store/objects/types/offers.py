@@ -10,7 +10,7 @@ from muniment.repository.store.objects.types.type_forms import MOST_PROPERTIES
 
 
 class Offer(NamedTuple):
-    """The values that are offered for one property; ``is_open`` says whether it may have other values, too."""
+    """If ``is_open``, other values are allowed, too."""
 
     definition: properties.PropertyDefinition
     is_open: bool
@@ -20,11 +20,10 @@ class Offer(NamedTuple):
 def of_type(
     catalogue: Catalogue, type_name: str, names: Sequence[str], of_object: Mapping[str, properties.Given]
 ) -> list[Offer]:
-    """Return the values that a form offers for these properties of a type.
+    """Return the offers for these properties, or for all that have a list of values. ``of_object`` holds values as a
+    caller sends them: a list may depend on another property's.
 
-    If ``names`` is empty, it returns them for all properties that have a list of values. ``of_object`` holds property
-    values of an object, as a caller sends them, because a list may depend on the value of another property. Raises
-    UnknownType, UnknownProperty, WrongValue.
+    Raises UnknownType, UnknownProperty, WrongValue.
     """
     if len(names) > MOST_PROPERTIES or len(of_object) > MOST_PROPERTIES:
         raise WrongValue(f"Name at most {MOST_PROPERTIES} properties.")

@@ -1,9 +1,10 @@
 """Which objects must be indexed again because a property became searchable, or ceased to be?
 
-Only objects that have a value of the property are noted in the change log, some at a time, in the order of their
-counters. The transaction that notes them also writes to ``reindexings`` the counter of the last object that was looked
-at. So the work goes on after a kill, any number of processes may do it, and each process knows which properties the
-document of an object holds now. Until the work ends, queries that use the property are refused (docs/decisions/0076).
+Objects that have a value of it are noted in the change log, some at a time, by counter. The same transaction writes the
+last counter to ``reindexings``: so the work goes on after a kill, any number of processes may do it, and each knows
+which properties a document holds.
+
+Until the work ends, queries that use the property are refused (docs/decisions/0076).
 """
 
 from collections.abc import Mapping
@@ -36,14 +37,12 @@ reindexings = sa.Table(
 )
 
 LOOKED_AT, NOTED = 2000, 400
-"""How many objects one step looks at, and how many it notes at most."""
+"""One step looks at so many objects, and notes so many."""
 
 
 class Reindexing(NamedTuple):
-    """A property of one repository whose objects are indexed again, because it became searchable or ceased to be.
-
-    ``after`` is the counter of the last object that was looked at, None if all were. ``position`` is the position of
-    the last change that was noted.
+    """``after`` is the counter of the last object looked at, None if all were; ``position`` that of the last change
+    noted.
     """
 
     id: int
@@ -56,8 +55,7 @@ class Reindexing(NamedTuple):
 def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, searchable: bool) -> None:
     """Make a property searchable, or not, in every type that has it.
 
-    No query may use the property until its objects are indexed again. The caller has called
-    ``object_types.lock_all``, and has then seen that the property is not being reindexed.
+    The caller has called ``object_types.lock_all``, and then seen that it is not being reindexed.
     """
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == repository_id)
     rows = sa.and_(type_properties.c.name == name, type_properties.c.type_id.in_(of_repository))
@@ -69,14 +67,14 @@ def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, search
 
 
 def under_way(cx: Connection) -> list[Reindexing]:
-    """List the reindexings under way in all repositories, in the order in which they began."""
+    """List them over all repositories, in the order in which they began."""
     return [_read(row) for row in cx.execute(sa.select(reindexings).order_by(reindexings.c.id))]
 
 
 def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | None:
-    """Note the next objects, and return how far the work has come, or None if another process has finished it.
+    """Note the next objects; return None if another process has finished.
 
-    The row of the reindexing is locked until the commit, so other processes wait and then go on after these objects.
+    The row is locked until the commit: others wait, then go on after these objects.
     """
     row = cx.execute(sa.select(reindexings).where(reindexings.c.id == reindexing_id).with_for_update()).first()
     if row is None:
@@ -109,11 +107,10 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
 
 
 def finish(cx: Connection, done: Reindexing) -> None:
-    """End a reindexing: queries may use the property if it is searchable now.
+    """End a reindexing; the caller has seen that the index has reached ``done.position``.
 
-    The caller has seen that the index has reached ``done.position``. This function calls ``object_types.lock_all``.
-    Without the lock, another process could add the property to a type at the same time, and that property would wait
-    for the index for ever. If another process has ended this reindexing already, this changes nothing.
+    Without the ``object_types.lock_all`` in here, a property added to a type at the same time could wait for the index
+    for ever. Nothing changes if another process was first.
     """
     object_types.lock_all(cx, done.repository_id)
     # SQLite may give the id to a later reindexing, perhaps of the same property.
@@ -132,14 +129,14 @@ def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
 
 
 class IndexedProperties:
-    """Which properties does the document of an object hold, as of one read of the database?"""
+    """Which properties does an object's document hold, as of one read?"""
 
     def __init__(self, catalogue: object_types.Catalogue, reached: Mapping[str, int | None]) -> None:
         self._unsearchable, self._reached = catalogue.unsearchable, reached
 
     @classmethod
     def read(cls, cx: Connection, repository_id: int, catalogue: object_types.Catalogue) -> "IndexedProperties":
-        """Read how far each reindexing has come. It sends no statement if no property is being reindexed."""
+        """Send no statement if no property is being reindexed."""
         reached: dict[str, int | None] = {}
         if catalogue.awaiting_index:
             query = sa.select(reindexings.c.property, reindexings.c.after)

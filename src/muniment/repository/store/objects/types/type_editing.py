@@ -1,9 +1,10 @@
 """Make, change and remove custom types and their properties.
 
-One transaction at a time changes the types of a repository (``object_types.lock_all``). Before the transaction changes
-a property that a type has already, it also locks the type (``object_types.lock``). A transaction that stores objects
-locks their types (``object_types.hold``). So no object is stored under a definition that has since been changed or
-removed. Source: docs/interface.md, ours 19.
+One transaction at a time changes a repository's types (``object_types.lock_all``); it also locks a type whose property
+it changes (``lock``), and who stores objects locks their types (``hold``): so no object is stored under a definition
+that has been changed or removed.
+
+Source: docs/interface.md, ours 19.
 """
 
 import itertools
@@ -29,22 +30,19 @@ from muniment.repository.store.objects.types.object_types import (
 from muniment.repository.store.objects.types.type_forms import MOST_PROPERTIES, PropertyForm, TypeForm
 
 MOST_TYPES = 1000
-"""The most custom types of one repository."""
 
 MOST_LEVELS = 32
-"""The most types on the way from the root of the tree to a type, both included."""
+"""So many types lead from the root to a type, both included."""
 
 MOST_DEFINITIONS = 10_000
-"""The most properties of all custom types of one repository together."""
 
 _types = table.object_types
 
 
 def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:
-    """Add a custom type below an existing one.
+    """Add a type, after ``object_types.lock_all`` and a lock of the types above (``hold``).
 
-    It calls ``object_types.lock_all``, and locks the types above the new one (``hold``). Raises NameTaken, UnknownType,
-    WrongValue, VersionConflict.
+    Raises NameTaken, UnknownType, WrongValue, VersionConflict.
     """
     present = object_types.lock_all(cx, repository_id)
     type_forms.check_name(kind.name, "type")
@@ -69,9 +67,11 @@ def add_properties(
 ) -> None:
     """No object has a value of them yet, so nothing is indexed again.
 
-    It calls ``object_types.lock_all``, so properties of one name agree although they are added to several types at the
-    same time. It also locks the type and those above it (``hold``). Raises UnknownType (also for a built-in type),
-    NameTaken, VersionConflict, WrongValue (also if a property of the same name, in another type, has another kind).
+    Calls ``object_types.lock_all``, so that properties of one name agree although several types get them at the same
+    time, and locks the type and those above it (``hold``).
+
+    Raises UnknownType (also for a built-in type), NameTaken, VersionConflict, WrongValue (also if a property of the
+    same name, in another type, has another kind).
     """
     if not definitions:
         return
@@ -110,7 +110,7 @@ def add_properties(
 
 
 def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
-    """Make a type with the properties of the form, and return it.
+    """Make a type with its properties.
 
     Raises NameTaken, UnknownType (the parent), WrongValue, VersionConflict.
     """
@@ -121,7 +121,7 @@ def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 
 
 def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
-    """Change the label of a type, and the properties that it adds itself. Properties that the type lacks are added.
+    """What the type lacks is added.
 
     Raises UnknownType, NameTaken, InUse (a property is being reindexed), VersionConflict, WrongValue (also for a
     built-in type, and if the form names another parent).
@@ -134,10 +134,9 @@ def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 
 
 def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> list[str]:
-    """Give a custom type the label and the properties of a form.
+    """Return a line of text for each property added or changed. The caller has made or locked the type.
 
-    Returns one line of text for each property that was added or changed. The caller has made or locked the type. Raises
-    what ``change_type`` raises.
+    Raises what ``change_type`` raises.
     """
     _check_number(form)
     present = object_types.catalogue(cx, repository_id)
@@ -160,10 +159,8 @@ def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> l
 
 
 def without_inherited(catalogue: Catalogue, name: str, forms: Sequence[PropertyForm]) -> list[PropertyForm]:
-    """Return the forms, without those that repeat an inherited property as it is.
-
-    So a caller may send back a whole type that they have read. Raises WrongValue if a form would change an inherited
-    property.
+    """Drop forms that repeat an inherited property, so that a caller may send back a whole type. Raises WrongValue if
+    one would change it.
     """
     siblings, own = catalogue.properties_of(name), {each.name for each in catalogue.get(name).properties}
     further: list[PropertyForm] = []
@@ -178,7 +175,7 @@ def without_inherited(catalogue: Catalogue, name: str, forms: Sequence[PropertyF
 
 
 def remove_type(cx: Connection, repository_id: int, name: str) -> None:
-    """Remove a custom type with its properties. ``removal.remove_type`` has checked that it may be removed."""
+    """``removal.remove_type`` has checked that it may be removed."""
     of_type = select_types(repository_id, [name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type))
     cx.execute(_types.delete().where(_types.c.repository_id == repository_id, _types.c.name == name))
@@ -191,10 +188,7 @@ def remove_property(cx: Connection, repository_id: int, type_name: str, name: st
 
 
 def check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
-    """Check that a definition agrees with the property of this name, if the repository has one.
-
-    Raises WrongValue if they differ in ``kind``, ``repeating`` or ``searchable``.
-    """
+    """Raises WrongValue if they differ in ``kind``, ``repeating`` or ``searchable``."""
     try:
         present = catalogue.property(definition.name)
     except UnknownProperty:
@@ -231,7 +225,9 @@ def _set_label(cx: Connection, repository_id: int, kind: ObjectType, label: str)
 def _change_property(
     cx: Connection, repository_id: int, present: Catalogue, kind: ObjectType, form: PropertyForm, now: Instant
 ) -> bool:
-    """Change a property that the type adds itself, and return whether anything changed. Raises InUse, WrongValue.
+    """Return whether anything changed.
+
+    Raises InUse, WrongValue.
 
     ``present`` was read after ``object_types.lock_all``.
     """

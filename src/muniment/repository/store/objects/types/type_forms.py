@@ -16,32 +16,25 @@ from muniment.repository.store.objects.properties.properties import (
 )
 
 RESERVED = ("r_", "i_", "a_", "dm_")
-"""Prefixes that no custom type or property may have, because names of built-in ones begin with them.
-
-In other systems, the names of the built-in types begin with ``dm_`` (examples/names-of-the-field.toml).
+"""Prefixes of built-in names. In other systems, built-in types begin with ``dm_`` (examples/names-of-the-field.toml).
 """
 
 MOST_PROPERTIES = 1000
-"""The most properties of one type, inherited ones included, and the most that one request may name."""
+"""One type, with inherited properties, has so many, and one request names so many."""
 
 MOST_ALLOWED = 1000
-"""The most values in a list of allowed values, and the most values on which one allowed value depends."""
+"""A list has so many values, and a value depends on so many."""
 
 MAX_LABEL = 255
-"""Longest label, in characters."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 Several = Value | list[Value] | None
-"""One value, several, or none, as JSON and TOML write them."""
 
 
 class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value that a form wants in the list of allowed values of a property, with its label and its condition.
-
-    The condition is met if the property on which the list depends has one of the values ``when``.
-    """
+    """``when`` are values of the property on which the list depends."""
 
     value: Value
     label: str = ""
@@ -49,10 +42,8 @@ class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PropertyForm(msgspec.Struct, frozen=True):
-    """The wanted definition of a property.
-
-    A field that is unset keeps its present value. A new property needs a ``kind``. Its other unset fields get the
-    defaults of ``PropertyDefinition``.
+    """An unset field keeps its value, or in a new property, which needs a ``kind``, gets the default of
+    ``PropertyDefinition``.
     """
 
     name: str
@@ -68,10 +59,7 @@ class PropertyForm(msgspec.Struct, frozen=True):
 
 
 class TypeForm(msgspec.Struct, frozen=True):
-    """The wanted definition of a type. A label that is unset stays as it is. The properties are added or changed.
-
-    If ``parent`` is empty, a new type gets the parent ``document``, and an existing type keeps its parent.
-    """
+    """An unset label stays. Properties are added or changed. With an empty ``parent``, a new type gets ``document``."""
 
     name: str
     parent: str = ""
@@ -80,7 +68,10 @@ class TypeForm(msgspec.Struct, frozen=True):
 
 
 def check_name(name: str, what: str) -> None:
-    """Check the name of a new type or property; ``what`` says which of the two. Raises WrongValue."""
+    """``what`` is type or property.
+
+    Raises WrongValue.
+    """
     if not _NAME.fullmatch(name):
         raise WrongValue(
             f"A {what} name has at most 64 letters a-z, digits and _, and begins with a letter, unlike {name[:64]!r}."
@@ -105,7 +96,7 @@ def new_definition(form: PropertyForm, siblings: Mapping[str, PropertyDefinition
 
 
 def bare_definition(form: PropertyForm) -> PropertyDefinition:
-    """Make a definition from only the form's name, kind and ``repeating``. The default kind is ``string``."""
+    """Use only name, kind (``string`` if unset) and ``repeating``."""
     kind = "string" if form.kind is msgspec.UNSET else form.kind
     return PropertyDefinition(form.name, kind, repeating=form.repeating is True)
 
@@ -113,11 +104,7 @@ def bare_definition(form: PropertyForm) -> PropertyDefinition:
 def change_definition(
     former: PropertyDefinition, form: PropertyForm, siblings: Mapping[str, PropertyDefinition]
 ) -> PropertyDefinition:
-    """Return the definition ``former`` with the changes that the form asks for.
-
-    ``siblings`` are the properties of the same type, by name. Raises WrongValue, also if the form would change the kind
-    or ``repeating``.
-    """
+    """``siblings`` are of the same type. Raises WrongValue, also for another kind or ``repeating``."""
     name = former.name
     if form.kind not in (msgspec.UNSET, former.kind) or form.repeating not in (msgspec.UNSET, former.repeating):
         values = "several values" if former.repeating else "one value"
@@ -200,7 +187,10 @@ def _when(definition: PropertyDefinition, when: Several, other: PropertyDefiniti
 
 
 def _check_default(definition: PropertyDefinition) -> None:
-    """Check that a default is allowed whatever values other properties of an object have. Raises WrongValue."""
+    """Check a default, whatever values other properties have.
+
+    Raises WrongValue.
+    """
     if any(isinstance(value, str) and len(value) > definition.length for value in definition.default):
         raise WrongValue(f"The default of {definition.name!r} is longer than its length.")
     if forbidden := definition.assistance.list_forbidden(definition.default, {}):

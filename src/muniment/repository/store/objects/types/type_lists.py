@@ -36,11 +36,12 @@ def type_page(
     *,
     type_prefix: str = "",
 ) -> list[ListedType]:
-    """List a stretch of the types: ``root`` and those below it, or all types if ``root`` is None.
+    """List ``root`` and those below it, or all types.
 
-    Only types that meet the selection's filter are listed. They come in the order of the selection's sort. If it has
-    none, the built-in types come first, then the others by name. The shown names of the built-in types begin with
-    ``type_prefix``. Filters and sorts use the shown names. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    Without a sort, built-in types come first, then by name. Filters and sorts use the shown names, which begin with
+    ``type_prefix`` for built-in types.
+
+    Raises UnknownType, UnknownProperty, WrongValue, BadSort.
     """
     _check_known(cx, repository_id, root)
     members, properties, order = _list_query(repository_id, root, type_prefix)
@@ -56,7 +57,10 @@ def count_types(
     *,
     type_prefix: str = "",
 ) -> int:
-    """Count what ``type_page`` lists in all; 0 if there is no type ``root``. Raises UnknownProperty, WrongValue."""
+    """Count 0 if there is no ``root``.
+
+    Raises UnknownProperty, WrongValue.
+    """
     members, properties, _ = _list_query(repository_id, root, type_prefix)
     return pages.count_members(cx, members, properties, selection)
 

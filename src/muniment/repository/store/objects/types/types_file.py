@@ -1,4 +1,4 @@
-"""Give a repository the types and properties of a types file: add those that it lacks, and change the others.
+"""Give a repository the types and properties of a file: add those that it lacks, change the others.
 
 Source: docs/interface.md, ours 19.
 """
@@ -15,7 +15,6 @@ from muniment.repository.store.objects.types import object_types, type_editing
 from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, Several, TypeForm
 
 MAX_BYTES = 10_000_000
-"""The most bytes of a types file."""
 
 
 class _FileProperty(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,14 +40,16 @@ class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
-    """Return one line of text for each type and each property that was added or changed.
+    """Return a line of text for each type and property added or changed.
 
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
-    ``name = { kind = "KIND", repeating = true, ... }``. A ``parent`` that is left out is ``document``, and a
-    ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
-    again changes nothing. The function first calls ``object_types.lock_all``. Raises BadTypesFile, UnknownType,
-    NameTaken, InUse, VersionConflict, WrongValue. A file that would change the parent of a type, the kind or
-    ``repeating`` of a property, or an inherited property is refused with WrongValue.
+    ``name = { kind = "KIND", repeating = true, ... }``.
+
+    ``parent`` is ``document`` if left out, ``repeating`` false; all else stays, so loading again changes nothing.
+
+    Calls ``object_types.lock_all`` first. Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict,
+    WrongValue. WrongValue also refuses to change a type's parent, a property's kind or ``repeating``, or an inherited
+    property.
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")

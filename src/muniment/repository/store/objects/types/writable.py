@@ -25,12 +25,12 @@ def read(
     owns: bool,
     new: bool = False,
 ) -> dict[str, list[Value]]:
-    """Read the properties that a caller sends for an object of this type, and return those to be written.
+    """Return what is to be written, without present values that the caller may not write.
 
-    A property that the caller may not write is left out if its values are those in ``current``. In the owner's name,
-    case makes no difference here. ``owns`` says whether the caller is the owner, who may assign the ACL. A ``new``
-    object gets the default of each property that the caller leaves out. Raises UnknownProperty, WrongValue,
-    NotWritable.
+    The case of the owner's name makes no difference. Who ``owns`` the object may assign the ACL. A ``new`` object gets
+    the defaults.
+
+    Raises UnknownProperty, WrongValue, NotWritable.
     """
     definitions = catalogue.properties_of(type_name)
     values: dict[str, list[Value]] = {}
@@ -64,10 +64,7 @@ def read(
 def _check_rules(
     ruled: Sequence[PropertyDefinition], values: Mapping[str, list[Value]], current: Mapping[str, list[Value]]
 ) -> None:
-    """Raises WrongValue.
-
-    A property is checked only if its own value changes, or if the property on which its list depends changes.
-    """
+    """Raises WrongValue. A property is checked only if it changes, or the one on which its list depends."""
     changed = {name for name, of_name in values.items() if of_name != current.get(name, [])}
     of_object = {**current, **values}
     for definition in ruled:
@@ -84,7 +81,7 @@ def _check_rules(
 
 
 def object_name(values: Mapping[str, list[Value]]) -> str:
-    """Raises WrongValue if it has none, or one that is too long or reads in another order."""
+    """Raises WrongValue also for a name that reads in another order."""
     name = text_of(values, "object_name")
     if not name.strip():
         raise WrongValue("An object needs a name: give the property 'object_name'.")
@@ -96,12 +93,11 @@ def object_name(values: Mapping[str, list[Value]]) -> str:
 
 
 def text_of(values: Mapping[str, list[Value]], name: str) -> str:
-    """Return the text of a property that has one value; empty if it has none."""
+    """Return an empty text for no value."""
     return str(values[name][0]) if values.get(name) else ""
 
 
 def content_date(values: Mapping[str, list[Value]]) -> Instant | None:
-    """Return the date of the content that a caller gives; None without one."""
     return next((value for value in values.get("a_content_date", ()) if isinstance(value, int)), None)
 
 

@@ -13,7 +13,7 @@ _BUILT_IN = {
     **dict(enumerate(_DATES, 14)),
     **dict(enumerate((*_MONEY, "mm:ss", "[h]:mm:ss", "mm:ss"), 37)),
 }
-"""The codes of those numbers of formats that no file defines (ECMA-376 part 1, 18.8.30)."""
+"""No file defines these (ECMA-376 part 1, 18.8.30)."""
 
 _LONGEST_CODE = 200
 _TOKEN = re.compile(
@@ -22,14 +22,11 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _Token = tuple[str, str]
-"""What a part of a code is (`text`, `date` or `number`), and the part."""
+"""A part of a code is `text`, `date` or `number`."""
 
 
 def shown(value: float, number: int, code: str, *, since_1904: bool = False) -> str:
-    """Return what a cell shows, or an empty text if it shows the number itself or the format is not known.
-
-    ``number`` is the format's number, ``code`` its code, if the file defines it.
-    """
+    """Return an empty text if the cell shows the number itself, or the format is not known."""
     sections = _sections(code or _BUILT_IN.get(number, ""))
     section = sections[1] if value < 0 and len(sections) > 1 and sections[1] else sections[0]
     section = sections[2] if value == 0 and len(sections) > 2 and sections[2] else section

@@ -1,7 +1,7 @@
 """How is a file opened that Office has encrypted for nobody?
 
-Excel encrypts a workbook whose structure is protected, and opens it again by this password without asking (MS-XLS
-2.4.191, MS-OFFCRYPTO 2.3).
+Excel encrypts a workbook whose structure is protected, and opens it by this password without asking (MS-XLS 2.4.191,
+MS-OFFCRYPTO 2.3).
 """
 
 import io
@@ -16,7 +16,7 @@ _STANDING_PASSWORD = "VelvetSweatshop"  # noqa: S105 - this one keeps no secret
 
 
 def opened(content: bytes) -> BinaryIO:
-    """Return the file within an encrypted Office file. Raises Unreadable if it has a password of its own."""
+    """Raises Unreadable if it has a password of its own."""
     out = io.BytesIO()
     try:
         file = OOXMLFile(io.BytesIO(content))

@@ -1,11 +1,11 @@
-"""What is the text of a word processor's file, of slides, of a spreadsheet, of a book? Each is a ZIP file of parts.
+"""What is the text of a word processor's file, of slides, of a spreadsheet, of a book?
 
-The XML of texts and slides is read as a stream: no tree of it is built; a part that could declare entities is refused.
-Trees are built of the small parts that say where other parts are. The pages of books are read as web pages, the cells
-of spreadsheets by a library. Text that a reader of the document may see is taken, but no names of styles. The rules
-that name elements follow ECMA-376 (Office Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are usually
-compared without their namespaces, because strict and transitional Office Open XML use the same names in different
-namespaces.
+The XML of texts and slides is read as a stream, without a tree; a part that could declare entities is refused. Pages of
+books are read as web pages, cells by a library.
+
+Text that a reader of the document may see is taken, but no names of styles. The rules that name elements follow
+ECMA-376 (Office Open XML), OpenDocument 1.3 and EPUB 3.3. Elements are usually compared without namespaces, because
+strict and transitional Office Open XML have different ones.
 """
 
 import contextlib
@@ -67,16 +67,16 @@ _DIALECTS = {
     **dict.fromkeys(("comments", "threadedComment"), _COMMENTS),
     **dict.fromkeys(("chart", "chartEx"), _CHART),
 }
-"""How the parts around a text, a slide or a sheet are read, by the kind of the reference to the part."""
+"""The kind of the reference to a part says how the part is read."""
 
 _INNER = ("package", "aFChunk", "oleObject")
-"""The kinds of references to whole files within a file."""
+"""Kinds of references to whole files within a file."""
 
 _DATES = ("modified", "date", "created", "creation-date")
 _SAID = tuple(
     f"{{*}}{name}" for name in ("title", "subject", "creator", "initial-creator", "keywords", "keyword", *_DATES)
 )
-"""The elements in which a file says when it was changed, or else made; and all in which it speaks of itself."""
+"""Elements that say when a file was changed or made, and all in which it speaks of itself."""
 
 _PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 
@@ -110,7 +110,7 @@ class _Words:
             self.length += len(text)
 
     def doctype(self, _name: str, _public: str | None, _system: str | None) -> None:
-        """Refuse a document type, which could declare entities: ECMA-376 part 2 forbids it, and nobody needs it."""
+        """Refuse what could declare entities: ECMA-376 part 2 forbids it."""
         raise Unreadable("The file is damaged: a part of it has a document type declaration.")
 
     def close(self) -> None: ...
@@ -144,7 +144,7 @@ class _Package:
         self.add_text(self.text_of(part, dialect))
 
     def text_of(self, part: str, dialect: _Dialect) -> str:
-        """Return the text of an XML part; none if there is no such part or there is enough text already.
+        """Return no text if there is no such part, or enough text already.
 
         Raises Unreadable if the part has a document type, or holds no text before the place where its XML is damaged.
         """
@@ -160,7 +160,10 @@ class _Package:
         return "".join(words.pieces)
 
     def feed(self, part: str, target: _Words | sheets.Shown, wants_more: Callable[[], bool]) -> None:
-        """Read an XML part as a stream, no more of it than the target wants. Raises lxml.etree.XMLSyntaxError."""
+        """Read no more than the target wants.
+
+        Raises lxml.etree.XMLSyntaxError.
+        """
         parser = _parser(target)
         with self._archive.open(part) as stream:
             while wants_more() and (piece := stream.read(_PIECE)):
@@ -225,7 +228,7 @@ class _Package:
         )
 
     def tree(self, part: str) -> lxml.etree._Element:
-        """Parse a small part that says where other parts are. Raises Unreadable."""
+        """Raises Unreadable."""
         try:
             return lxml.etree.fromstring(self._archive.read(part), _parser(None))
         except (KeyError, lxml.etree.XMLSyntaxError) as error:
@@ -242,7 +245,7 @@ class _Package:
                 yield relation.get("Id", ""), kind, _target(folder, relation.get("Target", ""))
 
     def main_part(self) -> str:
-        """Return the name of the main part of an Office Open XML file. Raises Unreadable."""
+        """Raises Unreadable."""
         for _id, kind, part in self.related_parts(""):
             if kind == "officeDocument":
                 return part
@@ -275,7 +278,7 @@ class _Package:
 
 
 def read(file: BinaryIO, format_: Format, inner: inner_files.InnerFiles) -> Extracted:
-    """Read the text of a file of the office family or of a book. Raises Unreadable, Unsupported."""
+    """Raises Unreadable, Unsupported."""
     packed.check_parts(file, inner.limits)
     about_part = "meta.xml"
     try:

@@ -36,7 +36,7 @@ class _Budget:
 
 
 def check_parts(file: BinaryIO, limits: Limits) -> None:
-    """Unpack every part of a ZIP-based file, and of the archives in it, to check that all stays within the limits.
+    """Unpack every part, and those of archives in it, to check the limits.
 
     Raises Unreadable if the file is encrypted or damaged, has too many parts or bytes, or is packed too deep or in an
     unknown way.
@@ -52,7 +52,7 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
 
 
 def inflate(file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], limits: Limits) -> bytes:
-    """Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
+    """Raises Unreadable for damage, truncation, or too many bytes."""
     budget = _Budget(limits)
     file.seek(0)
     out = io.BytesIO()

@@ -15,17 +15,17 @@ from muniment.repository.store.extraction.findings import Unreadable
 from muniment.repository.store.extraction.readers.office import cells
 
 _MOST_CELLS = 500_000
-"""For how many cells of a workbook it is found out what they show. The values further down come without it."""
+"""Values further down come without what their cells show."""
 
 _REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 _MARGIN_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|[A-JL-Za-z])')
 _MARGINS = frozenset(f"{pages}{place}" for pages in ("odd", "even", "first") for place in ("Header", "Footer"))
 
 STRING, COMMENT = 19, 637
-"""The kinds of records in a binary workbook that hold a string of its table, and the text of a comment."""
+"""Records in a binary workbook: a string of its table, the text of a comment."""
 
 ShownCells = Mapping[tuple[int, int], str]
-"""What cells show, by their rows and columns, counted from 0."""
+"""Rows and columns are counted from 0."""
 
 
 class Unusable(Exception):
@@ -33,7 +33,7 @@ class Unusable(Exception):
 
 
 class Formats(NamedTuple):
-    """The number formats of a workbook's styles, as numbers and codes, and whether its days count from 1904."""
+    """Number formats by style, and whether days count from 1904."""
 
     of_styles: Sequence[tuple[int, str]] = ()
     since_1904: bool = False
@@ -49,7 +49,7 @@ def read_formats(book: lxml.etree._Element, styles: lxml.etree._Element) -> Form
 
 
 class Room:
-    """How much of what cells show may still be kept, over all sheets of a workbook."""
+    """What may still be kept of what cells show, over all sheets."""
 
     def __init__(self, characters: int) -> None:
         self.characters = characters
@@ -60,7 +60,7 @@ class Room:
 
 
 class Shown:
-    """Collects what the cells of a sheet show, as the target of an XML parser, and the sheet's header and footer."""
+    """Collects what cells show, as the target of an XML parser, and the sheet's header and footer."""
 
     def __init__(self, formats: Formats, room: Room) -> None:
         self.cells: dict[tuple[int, int], str] = {}
@@ -100,7 +100,7 @@ class Shown:
             self._pieces.append(text)
 
     def doctype(self, _name: str, _public: str | None, _system: str | None) -> None:
-        """Refuse a document type, which could declare entities."""
+        """Refuse what could declare entities."""
         raise Unreadable("The file is damaged: a part of it has a document type declaration.")
 
     def close(self) -> None: ...
@@ -131,7 +131,7 @@ class Shown:
 
 
 def texts(file: BinaryIO, shown_in: Mapping[str, ShownCells], characters: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each sheet. Raises Unreadable, Unusable."""
+    """Raises Unreadable, Unusable."""
     file.seek(0)
     try:
         with python_calamine.CalamineWorkbook.from_filelike(file) as workbook:
@@ -146,7 +146,7 @@ def texts(file: BinaryIO, shown_in: Mapping[str, ShownCells], characters: int) -
 
 
 def strings(content: bytes, wanted: int) -> str:
-    """Return the texts in the records of a kind in a part of a binary workbook (MS-XLSB 2.4.740, 2.4.332)."""
+    """``wanted`` is the kind of record in the binary workbook (MS-XLSB 2.4.740, 2.4.332)."""
     found, place = [], 0
     while place < len(content):
         kind, place = _number(content, place, 2)
