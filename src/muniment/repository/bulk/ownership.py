@@ -1,7 +1,6 @@
 """Give what one user owns to another: some objects at a time, at a pace that the index can follow.
 
-Each object that changes is noted in the change log, so that the index follows. If a gift was stopped, it can be given
-again.
+Changes are noted for the index. A gift that was stopped can be given again.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,14 +29,14 @@ from muniment.repository.store.saved import saved_searches
 
 _AT_A_TIME = 500
 _STANDING_SECONDS = 30.0
-"""A gift waits at most so many seconds without progress of the index. A running agent makes progress all the time."""
+"""A gift waits so long without progress of the index, which a running agent makes all the time."""
 
 
 class Belongings(NamedTuple):
-    """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates.
+    """What the bearer of one key owns.
 
-    ``comments`` and ``relations`` count what the bearer has made. ``checkouts`` counts the objects, whoever owns them,
-    that the bearer has checked out.
+    ``comments`` and ``relations`` are those that they made, ``checkouts`` objects of anybody that they have checked
+    out.
     """
 
     objects: int
@@ -50,7 +49,7 @@ class Belongings(NamedTuple):
 
 
 class GiftCount(NamedTuple):
-    """How many objects, ACLs, and saved searches and templates of one repository were given."""
+    """How much of one repository was given."""
 
     repository: str
     objects: int
@@ -59,7 +58,7 @@ class GiftCount(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """Who receives a gift: the name that is shown as owner, and the key under which they own."""
+    """The name shown as owner, and the key."""
 
     name: str
     key: str
@@ -69,26 +68,23 @@ class GiftWatch(Protocol):
     """Learns how far a gift has come."""
 
     def reach(self, repository: str, count: int) -> None:
-        """Learn that so many objects of this repository have changed hands by now."""
+        """So many objects have changed hands by now."""
 
     def index_stands_still(self, repository: str) -> None:
-        """Learn that the index of this repository makes no progress, and that the gift no longer waits for it."""
+        """The gift no longer waits for the index."""
 
 
 def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
-    """Return the key of the present bearer of a name. If ``identify`` knows the bearer, the key stays theirs for good.
-
-    ``cx`` must be able to write.
-    """
+    """Return the present bearer's key, theirs for good if ``identify`` knows them; ``cx`` must be able to write."""
     folded_name = fold_name(name)
     return name_keys.of_names(cx, [folded_name], identify, now)[folded_name]
 
 
 def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
-    """Return the keys of all former bearers of a name, without the present one.
+    """Return the keys of former bearers.
 
-    ``identity`` is the present bearer's; it is empty if nobody bears the name. None means that no directory can tell:
-    then the last known bearer is taken for the present one.
+    ``identity`` is the present one's, or empty for nobody; None, if no directory can tell, makes the last known one the
+    present.
     """
     folded_name = fold_name(name)
     every = name_keys.keys_of_name(cx, folded_name)
@@ -118,9 +114,7 @@ def give_all(
     max_pending: int,
     watch: GiftWatch,
 ) -> GiftCount:
-    """It waits whenever ``index`` is too far behind, because a search is refused if the index lacks more than
-    ``max_pending`` changes. It closes ``index`` at the end.
-    """
+    """Wait when ``index`` is too far behind: a search is refused beyond ``max_pending`` changes. Close it at the end."""
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
     try:
@@ -146,7 +140,7 @@ def give_these(
     now: Instant,
     max_pending: int,
 ) -> int:
-    """Give these objects in one transaction, all or none. Return how many were not the receiver's before.
+    """Give all or none, in one transaction; return how many were not the receiver's.
 
     Raises UnknownObject, and WrongValue for more objects than the index should take in at once.
     """
@@ -161,7 +155,7 @@ def give_these(
 
 
 def most_at_once(max_pending: int) -> int:
-    """Part of ``max_pending`` is left for changes by others."""
+    """Leave a part of ``max_pending`` for changes by others."""
     return min(_AT_A_TIME, max_pending // 4)
 
 
@@ -198,7 +192,7 @@ class _Pace:
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
 
     def keep(self, count: int) -> None:
-        """If the index stands still, tell ``watch`` once."""
+        """Tell ``watch`` once if the index stands still."""
         reach = partial(self._watch.reach, self._name, count)
         reach()
         if not self._pace.keep(reach) and not self._has_warned:

@@ -1,7 +1,7 @@
 """How is a whole repository removed, and how is an ACL, a type or a property removed that no object uses?
 
-First the repository is closed. Then its objects are removed, some at a time, and at last everything else. A removal
-that is killed leaves a repository that nobody can enter; the next run finishes it.
+The repository is closed, then its objects are removed, some at a time, then all else. A killed removal leaves a
+repository that nobody can enter, which the next run finishes.
 """
 
 from typing import NamedTuple
@@ -43,13 +43,13 @@ class RowCount(NamedTuple):
 
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
-    """Kinds without rows are left out."""
+    """Leave out kinds without rows."""
     counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
     return [RowCount(kind, count) for kind, count in counts if count]
 
 
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
-    """Begin the removal: from now on nobody can enter. Returns the counts of the rows that will be removed.
+    """Begin the removal: from now on nobody can enter.
 
     Without ``with_everything``, raises InUse if the repository or its wastebasket holds objects.
     """
@@ -64,7 +64,7 @@ def close(cx: Connection, repository: Repository, *, with_everything: bool) -> l
 
 
 def finish(cx: Connection, repository: Repository) -> None:
-    """Remove a repository whose objects are gone already, with all else that it holds."""
+    """Remove all but the objects, which are gone already."""
     for table in reversed(repository_tables.sorted_tables):
         if "repository_id" in table.c:
             cx.execute(table.delete().where(table.c.repository_id == repository.id))
@@ -78,22 +78,21 @@ def finish(cx: Connection, repository: Repository) -> None:
 
 
 def describe(counts: list[RowCount]) -> str:
-    """Write the counts as words, as in ``3 objects, 2 ACLs``."""
+    """Write words such as ``3 objects, 2 ACLs``."""
     return ", ".join(f"{count.number} {count.kind}" for count in counts) or "nothing"
 
 
 class RemovedObjects(NamedTuple):
-    """How many objects were removed, and the keys of contents that no row names any more."""
+    """``freed`` are keys of contents that no row names any more."""
 
     number: int
     freed: tuple[str, ...]
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> RemovedObjects:
-    """Remove at most ``limit`` objects, those in the wastebasket last. If it returns the number 0, no object is left.
+    """Remove at most ``limit``, the wastebasket last; 0 means that none is left.
 
-    The caller removes the ``freed`` contents after the commit. If the caller is killed before that, the sweep removes
-    them.
+    After the commit, the caller, or else the sweep, removes the ``freed`` contents.
     """
     table, portion = repository_tables.tables["objects"], inventory.next_objects(cx, repository.id, 0, limit)
     if not portion:
@@ -112,10 +111,12 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> Remove
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
-    """Delete an ACL that no object carries, and no folder has as its default. Raises NotPermitted, InUse.
+    """Delete an unused ACL.
 
-    To an administrator, the refusal says how many objects carry the ACL and how many folders have it as their default,
-    and names some. Other callers are told neither, because they may not see all these objects.
+    Raises NotPermitted, InUse.
+
+    Only an administrator learns how many objects carry it, how many folders have it as their default, and some names:
+    others may not see all these.
     """
     try:
         with cx.begin_nested():

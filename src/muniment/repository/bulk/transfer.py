@@ -1,8 +1,8 @@
 """How does all content get from one content store to the other?
 
-A content keeps its key, so no row changes. A copy is noted in a file once it was read back from its new place with the
-right digest. A transfer that was killed goes on after the last noted content. What is written during a pass is copied
-by the next pass. The last pass runs while nobody writes, and finds nothing to copy (decision 0070).
+A content keeps its key, so no row changes. A copy is noted in a file once it was read back with the right digest; a
+killed transfer goes on there. What is written during a pass is left to the next; the last runs while nobody writes, and
+finds nothing (decision 0070).
 """
 
 import json
@@ -31,10 +31,9 @@ class TransferOutcome(Enum):
     """The outcome for one content in a pass."""
 
     THERE = "there"
-    """The content was noted before, or ``verify_all`` has found it in its new place."""
+    """It was noted before, or ``verify_all`` has found it."""
     COPIED = "copied"
     GONE = "gone"
-    """No object has the content any more."""
     DAMAGED = "damaged"
 
 
@@ -46,7 +45,7 @@ class TransferStep(NamedTuple):
 
 
 class TransferRecord:
-    """The file that lists the keys of contents verified in their new place. It is valid for that place only."""
+    """The contents verified in one new place."""
 
     def __init__(self, file: Path, place: str) -> None:
         self._file = file
@@ -55,7 +54,7 @@ class TransferRecord:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        """If it belongs to a transfer to another place, its lines are forgotten."""
+        """Forget the lines of a transfer to another place."""
         with suppress(FileNotFoundError):
             head, *lines = self._file.read_text("ascii", "replace").split("\n")
             if head == self._head:
@@ -74,7 +73,7 @@ class TransferRecord:
         return bytes.fromhex(key) in self._keys
 
     def note(self, keys: list[str]) -> None:
-        """Note contents, and wait until the notes are on the disk."""
+        """Wait until the notes are on the disk."""
         if keys and self._descriptor is not None:
             os.write(self._descriptor, "".join(f"{key}\n" for key in keys).encode())
             os.fdatasync(self._descriptor)
@@ -87,10 +86,11 @@ class TransferRecord:
 def copy_all(
     database: Database, source: ContentStore, target: ContentStore, record: TransferRecord, sync: Callable[[], None]
 ) -> Iterator[TransferStep]:
-    """Copy every content that a row names, and note the copies in ``record``.
+    """Copy what rows name and ``record`` has not.
 
-    Content that is noted already is not copied again. ``sync`` makes sure that the copies survive a power cut. Raises
-    NotStored, Busy, OSError.
+    ``sync`` makes sure that the copies survive a power cut.
+
+    Raises NotStored, Busy, OSError.
     """
     contents = _every(database)
     with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
@@ -114,10 +114,7 @@ def copy_all(
 
 
 def verify_all(database: Database, target: ContentStore, record: TransferRecord) -> Iterator[TransferStep]:
-    """Look for every content in its new place, and yield it as THERE or DAMAGED.
-
-    Of a noted content, only the size is checked. Any other content is read whole and compared with its digest.
-    """
+    """Look for contents in the new place: by size if noted, else by digest. Yield THERE or DAMAGED."""
     with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
 
         def look(content: StoredContent) -> TransferStep:
@@ -130,9 +127,8 @@ def verify_all(database: Database, target: ContentStore, record: TransferRecord)
 
 
 def clear(source: ContentStore) -> Iterator[str]:
-    """Remove everything in a store, and yield a key for each pack and for each content that is not in a pack.
-
-    Raises InUse while a backup reads the store.
+    """Remove everything, and yield a key for each pack and each other content. Raises InUse while a backup reads the
+    store.
     """
     for key in source.older_than(_EVER):
         if not source.remove(key):

@@ -1,4 +1,3 @@
-"""The search page: with a browser, people sign in, search, read objects, and save searches.
-
-The page also works without JavaScript.
+"""The search page: with a browser, people sign in, search, read objects, and save searches. It also works without
+JavaScript.
 """

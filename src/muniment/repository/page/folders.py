@@ -1,4 +1,4 @@
-"""What lies directly in a folder, as the folder's page lists it: by name, and only what the caller may see."""
+"""What lies directly in a folder, by name, as the caller may see it."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -18,7 +18,7 @@ _LISTED = 50
 
 
 class ListedMember(msgspec.Struct, frozen=True):
-    """An object in a folder. ``title`` is empty unless it says more than the name; ``kind`` is its format or type."""
+    """``title`` is empty unless it says more than the name; ``kind`` is format or type."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class ListedMember(msgspec.Struct, frozen=True):
 
 
 class FolderList(msgspec.Struct, frozen=True):
-    """A part of what lies in a folder. ``part`` is its number, from 1 on."""
+    """``part`` counts from 1."""
 
     members: list[ListedMember]
     part: int
@@ -38,10 +38,7 @@ class FolderList(msgspec.Struct, frozen=True):
 
 
 def contents(cx: Connection, view: RepositoryView, folder_id: str, part: int, options: RepositoryOptions) -> FolderList:
-    """Part 0 means the first.
-
-    Raises Malformed if the part lies deeper than any list goes.
-    """
+    """Part 0 means the first. Raises Malformed if it lies deeper than any list goes."""
     part = part or 1
     if (part - 1) * _LISTED > options.max_page_offset:
         raise Malformed(f"The list of a folder has {options.max_page_offset // _LISTED + 1} parts at most.")

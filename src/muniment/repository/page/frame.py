@@ -1,4 +1,4 @@
-"""What every page of the search page needs: its templates, its cookies, the mark against forged forms, its refusals."""
+"""What every page needs: templates, cookies, the mark against forged forms, refusals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from muniment.web.answers import browser, pages
 from muniment.web.answers.responses import ErrorCode
 
 PREFIX = "/search"
-"""The path with which the addresses of all these pages begin, below the base address."""
+"""All addresses begin so, below the base address."""
 
 _COOKIE = "muniment-search"
 COOKIE = f"__Host-{_COOKIE}"
@@ -29,7 +29,7 @@ def _day(instant: Instant) -> str:
 
 
 def amount(size: int) -> str:
-    """Write a number of bytes as people read it, in decimal units."""
+    """Write bytes as people read them, in decimal units."""
     number, unit = float(size), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
         if round(number) < 1000:
@@ -51,7 +51,7 @@ def place(request: Request) -> str:
 def draw(
     request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
 ) -> Response:
-    """Without ``scripts``, no script may run on it, for example where a password is typed."""
+    """Without ``scripts``, none may run, as where a password is typed."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
@@ -70,10 +70,7 @@ def redirect(request: Request, path: str) -> Response:
 
 
 def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
-    """Write a refusal for a person to read.
-
-    A person who is not signed in is led to the sign-in page, and after the sign-in back to the page they wanted.
-    """
+    """Show a refusal; or lead who is not signed in to the sign-in page, and then back."""
     if error.code == "not_signed_in":
         return redirect(request, f"/sign-in?to={quote(requested_page(request), safe='')}")
     base = request.scope.get("muniment.base", "")
@@ -83,10 +80,8 @@ def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
 
 
 def requested_page(request: Request) -> str:
-    """Return the path and query of the page that the browser asks for, below the prefix.
-
-    For a request that sends a form, return the page to go back to, which the endpoint has put into the request's scope.
-    If it has put none there, return an empty text.
+    """Return path and query of the page below the prefix; for a form, the page to go back to that the endpoint has put
+    into the request's scope, or an empty text.
     """
     if request.method != "GET":
         here: str = request.scope.get("muniment.search_page", "")
@@ -101,15 +96,12 @@ def session_cookie(request: Request) -> str:
 
 
 def set_session_cookie(response: Response, request: Request, value: str, *, gone: bool = False) -> None:
-    """Set the cookie of the sign-in until the browser closes; with ``gone``, remove it."""
+    """Set it until the browser closes; with ``gone``, remove it."""
     browser.set_cookie(response, request, _cookie_name(request), value, seconds=0 if gone else None)
 
 
 def form_cookies(request: Request) -> list[str]:
-    """Read the cookies to which forms are bound before anybody is signed in.
-
-    There may be several: a browser that opens two pages before it has such a cookie gets one with each page.
-    """
+    """Read the cookies that bind forms before a sign-in: two pages opened at once give two."""
     return [request.cookies[name] for name in _form_cookie_names(request)]
 
 
@@ -128,12 +120,12 @@ def _form_cookie_names(request: Request) -> list[str]:
 
 
 def form_mark(seal: Seal, bound_to: str) -> str:
-    """Make the hidden field's value, which proves that a form is ours. ``bound_to`` is a cookie's value."""
+    """Make the hidden field that proves a form ours, bound to a cookie's value."""
     return seal.seal(b"", _FORM, bound_to)
 
 
 def check_form(request: Request, seal: Seal, mark: str, cookies: Sequence[str]) -> None:
-    """Check that a form is ours, is bound to one of these cookies, and was not sent by another site's page.
+    """Check that a form is ours, bound to one of the cookies, and not sent by another site.
 
     Raises Forged.
     """

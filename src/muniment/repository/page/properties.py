@@ -46,7 +46,7 @@ HEADINGS: Mapping[str, str] = {
 }
 
 HIDDEN = frozenset({"i_folder_id", "i_ancestor_id"})
-"""Built-in properties that say nothing to people: the page links the folder by its name."""
+"""They say nothing to people: the page links the folder by its name."""
 
 
 class ShownProperty(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ _BEFORE_A_CUT = 500
 _SIMILAR = 5
 
 _LOOKED_THROUGH = 25
-"""In how many parts of a text the first marked word is looked for."""
+"""So many parts of a text are looked through for the first marked word."""
 
 _STATES: Mapping[str, str] = {
     "waiting": "Its text has not been read yet. Load this page again in a moment.",
@@ -52,7 +52,7 @@ _STATES: Mapping[str, str] = {
 
 
 class TextPart(msgspec.Struct, frozen=True):
-    """A part of a text, with its marked words. ``part`` is its number, from 1 to ``parts``."""
+    """``part`` counts from 1 to ``parts``."""
 
     pieces: list[Piece]
     part: int
@@ -61,17 +61,14 @@ class TextPart(msgspec.Struct, frozen=True):
 
 
 class SimilarDocument(msgspec.Struct, frozen=True):
-    """A document like the one that is shown: its id, and its title or name."""
+    """``heading`` is title or name."""
 
     id: str
     heading: str
 
 
 class ShownObject(msgspec.Struct, frozen=True):
-    """An object as its page shows it. ``text`` is None if no text can be shown; ``why`` may say why.
-
-    ``contents`` is what lies in a folder; None for all other objects.
-    """
+    """``why`` may say why there is no ``text``; ``contents`` is only a folder's."""
 
     user_id: str
     id: str
@@ -108,9 +105,8 @@ async def download(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _marker(caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
-    """Return the function that marks the words of a question; None if the question does not find the object.
-
-    It is also None if the question is refused, and if the index is unavailable or too far behind.
+    """Return None if the question does not find the object or is refused, or the index is unavailable or too far
+    behind.
     """
 
     def question(inquiry: Inquiry) -> Marker | None:
@@ -183,7 +179,7 @@ def _why(status: IndexStatus) -> str:
 
 
 def _text(text: str, marker: Marker | None, part: int) -> TextPart:
-    """Part 0 means the first part with a marked word, or part 1 if the first ``_LOOKED_THROUGH`` parts have none."""
+    """Part 0 means the first with a marked word, or 1 if the first ``_LOOKED_THROUGH`` have none."""
     cuts = _cuts(text)
 
     def marks_of(number: int) -> Sequence[tuple[int, int]]:

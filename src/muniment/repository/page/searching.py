@@ -1,7 +1,7 @@
 """The page of results: the box, a page of hits, the values to narrow to, and the question as AQL.
 
-The page finds its hits as every search does (``search.results``): it waits while too many searches run, and finds what
-the caller may see now.
+Hits come as in every search (``search.results``): the page waits while too many run, and finds what the caller may see
+now.
 """
 
 import shlex
@@ -55,7 +55,7 @@ HITS = 20
 
 _SAVED = 10
 READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
-"""The refusals that the page shows above its box, because the person can ask another question there."""
+"""The page shows these above its box, because the person can ask another question there."""
 
 DONE = {
     "saved": "The search is saved.",
@@ -65,9 +65,8 @@ DONE = {
 
 
 class ShownHit(msgspec.Struct, frozen=True):
-    """A hit as the page shows it. ``folder`` is its folder's id and name; None unless the caller may see the folder.
-
-    ``changed`` is the date of its content, or of its last change if it has no content.
+    """``folder``, an id and a name, is None unless the caller may see it; ``changed`` is the date of the content, or
+    else of the last change.
     """
 
     id: str
@@ -83,7 +82,7 @@ class ShownHit(msgspec.Struct, frozen=True):
 
 
 class ShownValue(msgspec.Struct, frozen=True):
-    """A value to narrow to. ``count`` is None if the value is chosen and was not counted."""
+    """``count`` is None for a chosen value that was not counted."""
 
     value: str
     label: str
@@ -100,11 +99,10 @@ class ShownChoice(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A page of hits, and what the browser's page shows besides the hits.
+    """Hits, and what is shown beside them.
 
-    ``may_relax`` says whether the caller may ask for hits that have any one of the words.
-    ``correction`` is what the caller may have meant, if there is no hit, or if hits need not have all of the words.
-    ``hints`` say how the question was read.
+    If ``may_relax``, the caller may ask for any one of the words. ``correction`` is for no hit, or hits without some
+    words. ``hints`` say how the question was read.
     """
 
     user_id: str
@@ -121,7 +119,7 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class PageQuery(msgspec.Struct, frozen=True):
-    """The query of a page's question, what its words mean, and the saved search to which it adds; None without one."""
+    """``saved`` is the search to which the question adds, if any."""
 
     query: Query
     understood: Understood
@@ -129,7 +127,7 @@ class PageQuery(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What the page shows before anything is searched."""
+    """What the page shows before a search."""
 
     user_id: str
     saved: list[SearchSummary]
@@ -248,21 +246,23 @@ def answer_question(inquiry: Inquiry, asked: PageQuestion) -> Results:
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
-    """Return whether the page must relax a search: it has sorts, may be relaxed, and too few hits have all words.
-
-    With ``auto``, ``results`` does not relax a search with sorts (``results.WordsNeeded``).
+    """Relax a search with sorts, which ``auto`` does not do (``results.WordsNeeded``), if it may be, and too few hits
+    have all words.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and relaxation.relax(query) is not None
 
 
 def hits(inquiry: Inquiry, query: Query, needed: WordsNeeded | None, number: int = 1, *, bare: bool = False) -> HitPage:
-    """With ``bare``, the page has one hit at most, and no total. Raises what ``results.search`` raises."""
+    """With ``bare``, the page has one hit at most, and no total.
+
+    Raises what ``results.search`` raises.
+    """
     return paging.by_number(_asking(inquiry, query, needed, number, bare=bare))
 
 
 def marker(inquiry: Inquiry, query: Query, needed: WordsNeeded | None) -> Marker | None:
-    """Return the function that marks what a query looks for in a text; None if the query has no hit.
+    """Mark what a query looks for; None without a hit.
 
     Raises what ``results.search`` raises.
     """
@@ -285,10 +285,7 @@ def _asking(
 
 
 def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQuery) -> Element | None:
-    """Write a page's question as one query document.
-
-    Return None if its saved search was stored under names on the wire other than today's, or can no longer be read.
-    """
+    """Write one query document; None if the saved search has other names on the wire than today's, or cannot be read."""
     names, understood, saved = options.names, page_query.understood, page_query.saved
     if saved is None:
         return asked.document(names, understood)
@@ -315,7 +312,7 @@ def _start(cx: Connection, repository: Repository, principals: Principals) -> St
 
 
 def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
-    """``cx`` must be the read of the database in which the hits were found."""
+    """``cx`` is the read in which the hits were found."""
     stored = inventory.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
     names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
     hits = []
@@ -341,7 +338,7 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
 
 
 def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[str, str]:
-    """Return the names of these folders by id, without folders that the caller may not browse."""
+    """Leave out folders that the caller may not browse."""
     if not ids:
         return {}
     caller, types = view.principals, view.catalogue.with_subtypes(["folder"])

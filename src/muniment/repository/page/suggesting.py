@@ -1,4 +1,4 @@
-"""Suggestions while somebody types into the box: those of ``search/suggestions``, for the person who is signed in."""
+"""Suggestions of ``search/suggestions`` while somebody who is signed in types."""
 
 import msgspec
 from starlette.requests import Request

@@ -12,13 +12,13 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.repositories import Repository
 
 IsFar = Callable[[Connection, int, changes.Position], bool]
-"""Returns, from a repository's id and its index's position, whether the next changes must wait."""
+"""Says whether the next changes must wait, with the index at this position."""
 
 _POLL_SECONDS = 0.02
 
 
 class IndexPace:
-    """Waits while the index of one repository is far behind, but only as long as the index makes progress."""
+    """Waits while an index is far behind, as long as it makes progress."""
 
     def __init__(
         self, database: Database, repository: Repository, index: Index, is_far: IsFar, patience: float
@@ -31,10 +31,8 @@ class IndexPace:
         self._position_reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the index is not far behind, and return True. While it waits, it calls ``work_meanwhile``.
-
-        Returns False if the index is far behind and makes no progress for ``patience`` seconds. If there is no index,
-        and many changes wait for one, it returns False at once.
+        """Return True when the index is not far behind, False if it makes no progress for ``patience`` seconds, or,
+        with many changes, if there is none.
         """
         while True:
             try:

@@ -1,6 +1,5 @@
-"""Which file of an export holds a content's bytes? Its name is the bytes' digest, as in ``content/ab/cd/abcd...``.
-
-Equal bytes are in one file. A file gets its name only after its bytes were found to have this digest.
+"""Which file of an export holds a content's bytes? It is named by their digest, as ``content/ab/cd/abcd...``, once they
+were found to have it. Equal bytes are in one file.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ from muniment.repository.store.content.contract import PIECE, StoredContent
 
 FOLDER = "content"
 LIST = "contents.sha256"
-"""The file that lists all contents as sha256sum does, in the order of their digests."""
+"""It lists all contents as sha256sum does, in the order of their digests."""
 
 
 def path_of(sha256: str) -> str:
@@ -33,10 +32,11 @@ def end(folder: Path) -> None:
 
 
 def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], Iterable[bytes]]) -> bool:
-    """Write a content unless its file has the right bytes already. Return whether the export holds it now.
+    """Write a content unless its file has the right bytes; return False if the store's are damaged.
 
-    Returns False if the store's bytes are damaged. The caller syncs the disk after all contents. Raises OSError,
-    NotStored.
+    The caller syncs the disk after all contents.
+
+    Raises OSError, NotStored.
     """
     digest = content.sha256.hex()
     target, part = folder / path_of(digest), _incoming(folder) / digest
@@ -60,9 +60,9 @@ def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], 
 
 
 def prune(folder: Path, digests: Iterator[str]) -> int:
-    """Remove the content files that an earlier export wrote and this export does not need. Return how many.
+    """Remove content files of an earlier export that this one does not need; return how many.
 
-    ``digests`` are the digests of this export's contents, in ascending order.
+    ``digests`` are in ascending order.
     """
     count, wanted = 0, next(digests, None)
     for first in _sorted(folder / FOLDER):
@@ -85,7 +85,7 @@ def has_content(folder: Path, sha256: str, size: int) -> bool:
 
 
 def read(folder: Path, sha256: str, size: int) -> Iterator[bytes]:
-    """Raises BadExport before the last piece if they do not have the digest and size."""
+    """Raises BadExport before the last piece for another digest or size."""
     name, digest, left = path_of(sha256), hashlib.sha256(), size
     with open_regular(folder / name) as file:
         if os.fstat(file.fileno()).st_size != size:

@@ -21,14 +21,14 @@ from muniment.repository.store.content.contract import ContentStore, StoredConte
 from muniment.repository.store.repositories import Repository
 
 _SMALL = 65_536
-"""Contents of at most this size are put into the store together."""
+"""Contents of at most so many bytes are put into the store together."""
 
 _AT_ONE_TIME = 8
 _REMEMBERED = 50_000
 
 
 class ContentArrivals:
-    """Brings contents of an export into the store, and remembers the contents that rows name already."""
+    """Brings contents into the store, and remembers those that rows name already."""
 
     def __init__(self, store: ContentStore, folder: Path) -> None:
         self.store = store
@@ -37,11 +37,9 @@ class ContentArrivals:
         self._uploaded: dict[str, StoredContent] = {}
 
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
-        """Put the contents of some lines into the store, and return them.
+        """Store the contents of some lines, except remembered ones.
 
-        Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
-        content's bytes are not those that its line names. Before it raises a refusal, it removes the new contents
-        again.
+        Raises NotStored, and BadExport if bytes are not those of the line, after removing the new contents again.
         """
         new = {
             content.sha256: content
@@ -68,7 +66,7 @@ class ContentArrivals:
         return self._known.recall(content.sha256) or self._uploaded[content.sha256]
 
     def shared(self, some: Sequence[ObjectLine]) -> set[str]:
-        """Return the keys of these lines' contents, but only of contents that rows are known to name already."""
+        """Return the keys of contents that rows are known to name already."""
         contents = (content for line in some for content in line.contents)
         return {known.key for content in contents if (known := self._known.recall(content.sha256)) is not None}
 
@@ -77,11 +75,11 @@ class ContentArrivals:
             self._known.keep(each.sha256.hex(), each)
 
     def forget(self) -> None:
-        """This is called when one of them may be gone, or may have another key."""
+        """Forget when one of them may be gone, or may have another key."""
         self._known = Cache(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
-        """Remove these contents, which no row names. The sweep or the compaction later removes what cannot go now."""
+        """Remove contents that no row names. The sweep or the compaction removes what cannot go now."""
         for content in uploaded:
             self.store.remove(content.key)
 
@@ -90,7 +88,7 @@ class ContentArrivals:
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """The repository that an import fills, the keys of users and groups there, and the contents for it."""
+    """The repository, its keys of users and groups, and its contents."""
 
     repository: Repository
     bearers: BearerKeys
@@ -100,15 +98,16 @@ class Destination(msgspec.Struct, frozen=True):
 Stage: TypeAlias = Callable[
     [Connection, Destination, Sequence[ExportLine], int, Instant], Sequence[StoredContent] | None
 ]
-"""A decision that turns some lines of a file into rows. It gets the number of lines that come before these in the file,
-and returns the contents that the new rows name, if there can be any. Raises BadExport, VersionConflict."""
+"""Turns lines of a file, after so many others, into rows; returns the contents that these name.
+
+Raises BadExport, VersionConflict.
+"""
 
 
 @contextmanager
 def about(file: str, first: int, last: int | None = None) -> Iterator[None]:
-    """Turn a refusal in the block into a BadExport that names the line ``first``, or the lines ``first`` to ``last``.
-
-    An IntegrityError becomes a BadExport, too. VersionConflict and BadExport pass through.
+    """Turn a refusal in the block, or an IntegrityError, into a BadExport that names the lines. VersionConflict and
+    BadExport pass through.
     """
     place = f"{file}, line {first}" if last in (None, first) else f"{file}, lines {first} to {last}"
     try:

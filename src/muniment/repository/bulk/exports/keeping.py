@@ -1,7 +1,7 @@
 """How do the lines of an export become rows?
 
-A file may come from anybody. So its values are checked, and whatever a line refers to must come before it. Only the
-folders and the antecedent of an object may come after the object (``object_lines.folders_of``). No rights are checked.
+A file may come from anybody: its values are checked, and what a line refers to must come before it, except an object's
+folders and antecedent (``object_lines.folders_of``). No rights are checked.
 """
 
 from collections.abc import Sequence
@@ -126,7 +126,7 @@ def relations_of(cx: Connection, to: Destination, some: Sequence[ExportLine], be
 
 
 def comments_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
-    """A reply is refused unless the comment that it answers came before it."""
+    """Refuse a reply unless the comment that it answers came before it."""
     comment_lines = [line for line in some if isinstance(line, CommentLine)]
     to.bearers.look_up(cx, [meant(line.author_key, line.author) for line in comment_lines], now)
     present = imported_objects.present(cx, to.repository.id, {line.object for line in comment_lines})

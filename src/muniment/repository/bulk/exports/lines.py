@@ -15,24 +15,24 @@ from muniment.repository.bulk.exports.records import FILES, ExportLine
 from muniment.repository.refusals import BadExport
 
 LONGEST_LINE = 128 << 20
-"""The longest line, in bytes, with its line break."""
+"""A line has so many bytes, with its line break."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
-"""A portion ends after so many lines, or when its lines have so many bytes."""
+"""A portion ends after so many lines or bytes."""
 
 _decoders = {name: msgspec.json.Decoder(kind) for name, kind in FILES.items()}
 _encoder = msgspec.json.Encoder()
 
 
 class LinePlace(NamedTuple):
-    """A place in a file of lines: how many lines and how many bytes come before it."""
+    """So many lines and bytes come before it."""
 
     line: int = 0
     offset: int = 0
 
 
 class FileSummary(msgspec.Struct, frozen=True):
-    """What a manifest says of a file: its number of lines, its size in bytes and its SHA-256 digest."""
+    """What a manifest says of a file; its size is in bytes."""
 
     lines: int
     bytes: int
@@ -40,7 +40,7 @@ class FileSummary(msgspec.Struct, frozen=True):
 
 
 class LineWriter:
-    """Writes a file of lines under a temporary name, and renames it when all lines are on the disk."""
+    """Writes a file under a temporary name, and renames it when all lines are on the disk."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -70,7 +70,7 @@ class LineWriter:
         self._bytes += len(text)
 
     def finish(self) -> FileSummary:
-        """Sync the file to the disk, rename it to its final name, and return its summary."""
+        """Sync, rename, and return the summary."""
         self._target.flush()
         os.fsync(self._target.fileno())
         self._part.replace(self._file)
@@ -78,9 +78,8 @@ class LineWriter:
 
 
 def portions(file: Path, place: LinePlace) -> Iterator[tuple[list[ExportLine], LinePlace]]:
-    """Yield the lines of a file after a place, some at a time, with the place that follows them.
-
-    Raises BadExport for a line that is damaged, and for one that is too long.
+    """Yield lines after a place, some at a time, with the place that follows. Raises BadExport for a line that is
+    damaged or too long.
     """
     with open_regular(file) as source:
         source.seek(place.offset)
@@ -98,7 +97,7 @@ def portions(file: Path, place: LinePlace) -> Iterator[tuple[list[ExportLine], L
 
 
 def numbered(file: Path, summary: FileSummary) -> Iterator[tuple[int, bytes]]:
-    """Yield every line of a file with its number, then compare the file with its summary in a manifest.
+    """Yield the lines with numbers, then compare the file with its summary.
 
     Raises BadExport if the file differs, and for a line that is cut off or too long.
     """
@@ -128,7 +127,7 @@ def bad_line(name: str, number: int, reason: str) -> BadExport:
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """Raises BadExport if it cannot be opened, or is a link, a pipe or the like."""
+    """Raises BadExport if it cannot be opened, or is no regular file."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

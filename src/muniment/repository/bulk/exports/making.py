@@ -1,8 +1,10 @@
 """How is a whole repository written into a folder, while others go on working with it?
 
-All lines are of one snapshot of the database, and are read a page at a time. Nobody can remove content before all of it
-is copied (``ContentStore.keeping``). The manifest comes last. After an interruption the export is made again, but
-content files that have the right bytes already are not written again. Source: docs/export.md; decision 0082.
+All lines are of one snapshot, read a page at a time. Nobody can remove content before all of it is copied
+(``ContentStore.keeping``). The manifest comes last. An export made again writes no content file anew that has the right
+bytes.
+
+Source: docs/export.md; decision 0082.
 """
 
 import os
@@ -30,20 +32,20 @@ from muniment.repository.store.objects.contents import content_references
 from muniment.repository.store.repositories import Repository
 
 _LOCK = "export.lock"
-"""A file that is in the folder while an export is not finished. It names the repository."""
+"""It names the repository while an export is not finished."""
 
 _KEYS = "contents.part"
-"""A file that lists the digest, the size and the store's key of each content, in the order of the digests."""
+"""It lists the digest, size and key of each content, in the order of digests."""
 
 _AT_ONE_TIME = 8
 _AT_A_TIME = 64
 
 Progress = Callable[[str, int, int | None], None]
-"""A function that gets what is being written or read, how much of it is done, and how much there is, if known."""
+"""Gets what is written or read, how much is done, and of how much, if known."""
 
 
 class ExportResult(NamedTuple):
-    """The result of an export: its manifest, or else the ids of the objects whose contents are missing or altered."""
+    """The manifest, or else the objects whose contents are missing or altered."""
 
     manifest: ExportManifest | None
     damaged_ids: tuple[str, ...] = ()
@@ -59,9 +61,10 @@ def make(
     sync: Callable[[], None],
     progress: Progress,
 ) -> ExportResult:
-    """Write a repository into a folder, which is new, empty, or holds a whole or unfinished export of the repository.
+    """Write a repository into a folder: new, empty, or with an export of it, whole or not.
 
-    If contents are damaged, everything else is written, but no manifest. ``sync`` writes the folder to its disk.
+    If contents are damaged, all but the manifest is written. ``sync`` writes the folder to its disk.
+
     Raises BadExport, InUse, OSError, NotStored, Busy.
     """
     with database.read() as cx:

@@ -1,4 +1,4 @@
-"""What does an export hold? Its manifest lists it, and is written last. Without a manifest, an export is not whole."""
+"""What does an export hold? The manifest, written last, lists it: without one, an export is not whole."""
 
 import hashlib
 from pathlib import Path
@@ -16,10 +16,10 @@ _LONGEST = 1 << 20
 
 
 class ExportManifest(msgspec.Struct, frozen=True):
-    """The description of a whole export: its repository, the time at which it was made, the release that wrote it.
+    """A whole export.
 
-    ``language`` is the repository's own, if it has one. ``files`` describes each file of lines and the list of
-    contents. ``contents`` and ``content_bytes`` are the contents' number and size; equal contents count once.
+    ``language`` is the repository's own, if any. ``files`` describes files of lines and the list of contents; equal
+    contents count once.
     """
 
     format: int
@@ -41,7 +41,7 @@ def write(folder: Path, manifest: ExportManifest) -> None:
 
 
 def read(folder: Path) -> tuple[ExportManifest, str]:
-    """Read a manifest. Return it with the digest of its file; no other export's manifest has the same digest.
+    """Return the manifest, and the digest of its file, which no other export has.
 
     Raises BadExport.
     """

@@ -1,9 +1,8 @@
 """Which users and groups does an export name, and which keys do they have in this installation?
 
-Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the bearers' identities. If a bearer's identity is known here, the import uses the key of that
-identity. Otherwise, a former bearer gets a new key, and the bearer who had the name at the time of the export counts as
-the user or group that has the name here now.
+Names alone would give a former bearer's objects to whoever has the name now: so an export says which bearer is meant,
+and gives identities. An identity known here keeps its key. Of others, a former bearer gets a new key, and the bearer at
+the export counts as who has the name here now.
 """
 
 import re
@@ -24,7 +23,7 @@ _ACCESSORS = (OWNER, WORLD, "")
 
 
 class BearerNames:
-    """Turns keys into names for an export, and gathers all users and groups that the export names."""
+    """Turns keys into names, and gathers all users and groups that the export names."""
 
     def __init__(self) -> None:
         self._named: dict[str, NamedBearer] = {}
@@ -43,7 +42,7 @@ class BearerNames:
         return key if key in _ACCESSORS else self._named[key]
 
     def unlike(self, shown_name: str, key: str) -> NamedBearer | None:
-        """Return the name of a key, or None if that name equals the folded ``shown_name``."""
+        """Return None if the name equals the folded ``shown_name``."""
         named = self.of(key)
         return None if named == fold_name(shown_name) else named
 
@@ -52,7 +51,7 @@ class BearerNames:
 
 
 class BearerKeys:
-    """Turns the names of an export into keys of this installation. ``lines`` are the lines of ``bearers.jsonl``."""
+    """Turns names into keys of this installation; ``lines`` are those of ``bearers.jsonl``."""
 
     def __init__(self, lines: Iterable[BearerLine], identify: Identify) -> None:
         self._lines = {(line.name, line.former): line for line in lines}
@@ -60,7 +59,7 @@ class BearerKeys:
         self._keys: dict[NamedBearer, str] = {each: each for each in _ACCESSORS}
 
     def look_up(self, cx: Connection, named: Iterable[NamedBearer], now: Instant) -> None:
-        """Raises BadExport for a text that is no folded name, and for a former bearer whom no line describes."""
+        """Raises BadExport for no folded name, and for a former bearer whom no line describes."""
         new = sorted({each for each in named if each not in self._keys}, key=str)
         if not new:
             return
@@ -75,11 +74,11 @@ class BearerKeys:
         self._keys |= keys
 
     def forget(self) -> None:
-        """Forget every key that was looked up, because the keys may not have been committed."""
+        """Forget all keys, which may not have been committed."""
         self._keys = {each: each for each in _ACCESSORS}
 
     def of(self, named: NamedBearer | None, shown_name: str = "") -> str:
-        """If ``named`` is None, the name is ``shown_name``, folded."""
+        """Without ``named``, the name is ``shown_name``, folded."""
         return self._keys[fold_name(shown_name) if named is None else named]
 
     def _line(self, named: NamedBearer) -> BearerLine:

@@ -1,4 +1,4 @@
-"""How do the lines of objects become rows, and how are the objects put into their folders afterwards?"""
+"""How do lines become objects, which get into their folders afterwards?"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ _NOBODY = Principals("", administrator=True)
 def objects_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """An object is in no folder until all its folders are there (``folders_of``)."""
+    """Leave an object in no folder until all its folders are there (``folders_of``)."""
     object_lines = [line for line in some if isinstance(line, ObjectLine)]
     view = RepositoryView.read(cx, to.repository, _NOBODY)
     ids = [line.id for line in object_lines]
@@ -64,10 +64,10 @@ def objects_of(
 
 
 def folders_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
-    """Put each object that came before one of its folders into all its folders.
+    """Put objects that came before a folder into all their folders.
 
-    A version's antecedent must be there. Another repository must not hold versions of the same tree. The first version,
-    whose id is the chronicle id of the tree, may be missing.
+    A version's antecedent must be there, and no other repository may hold versions of its tree; the first version,
+    whose id is the chronicle id, may be missing.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)
@@ -130,7 +130,7 @@ def _arrival(
 
 
 def _content_date(line: ObjectLine) -> Instant | None:
-    """Earlier releases wrote none: then it is the date of the last change."""
+    """Take the last change for lines of earlier releases, which have no date."""
     if line.content is None or line.content_date is not None:
         return line.content_date
     return milliseconds(line.modified)

@@ -1,7 +1,7 @@
-"""How far has an import of an export come? A row for each import that is not finished.
+"""How far has an import of an export come?
 
-Each transaction that stores lines also updates the row. So an import that was killed goes on after the last line that
-was stored. While the row is there, nobody can enter the repository.
+Each unfinished import has a row, which the transactions that store lines update: so a killed import goes on after the
+last stored line. While the row is there, nobody can enter the repository.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ unfinished_imports = sa.Table(
 
 
 class UnfinishedImport(NamedTuple):
-    """An import: the digest of the export's manifest, the guard that the repository is to get, and its progress."""
+    """``export`` is the digest of the manifest, ``resource_id`` the guard that the repository is to get."""
 
     export: str
     resource_id: str

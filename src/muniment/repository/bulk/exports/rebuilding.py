@@ -1,8 +1,9 @@
 """How does an import make a repository from an export, line by line, and open it only when all of it is there?
 
-First it checks everything that can be checked without writing. Then nobody can enter the repository until the end: it
-has no guard (``progress``). Each transaction stores some lines and notes how far the import has come. So an import that
-was killed can go on, and nobody sees half a repository. Source: docs/export.md; decision 0082.
+First it checks all that can be checked without writing. Until the end, the repository has no guard (``progress``). Each
+transaction stores some lines and notes the progress: so a killed import can go on, and nobody sees half a repository.
+
+Source: docs/export.md; decision 0082.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,19 +44,18 @@ STAGES: tuple[tuple[str, str, Stage], ...] = (
     ("comments", "comments.jsonl", keeping.comments_of),
     ("saved searches", "saved-searches.jsonl", keeping.saved_searches_of),
 )
-"""The stages of an import, in their order: the name, the file whose lines are read, the decision that stores these."""
+"""Each stage has its name, its file, and the decision that stores the lines."""
 
 _FINISHED = "finished"
 _STAGE_NAMES = (*(name for name, _, _ in STAGES), _FINISHED)
 
 _HOLDING = ("objects", "wastebasket", "object_types", "relation_types", "saved_searches")
-"""The tables in which an empty repository has no rows."""
+"""An empty repository has no rows in these."""
 
 
 class CheckedExport(NamedTuple):
-    """An export that was checked: its manifest describes its files, its lines can be read, its contents are there.
-
-    ``digest`` is that of the manifest.
+    """Its manifest describes its files, its lines can be read, its contents are there. ``digest`` is that of the
+    manifest.
     """
 
     folder: Path
@@ -93,13 +93,12 @@ def _look_for_contents(folder: Path, number: int, line: ObjectLine) -> None:
 
 
 def begin(cx: Connection, repository: Repository, export: CheckedExport, resource_id: str) -> None:
-    """Close an empty repository for an import, or go on with the import that was begun.
+    """Close an empty repository for an import, or go on with its own.
 
-    ``resource_id`` names the resource that is to guard the repository after the import. If it is empty, an import that
-    was begun keeps the resource that it has.
+    ``resource_id`` is to guard it afterwards; an import that was begun keeps its own if this is empty.
 
-    Raises InUse if the repository holds anything, if the import of another export was begun, or if one of the first
-    exported objects is in this installation.
+    Raises InUse if the repository holds anything, another export was begun, or one of the first exported objects is in
+    this installation.
     """
     repositories.lock(cx, repository)
     present = progress.unfinished_import_of(cx, repository)
@@ -119,10 +118,7 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
 
 
 def _check_absent(cx: Connection, export: CheckedExport) -> None:
-    """Raise InUse if this installation has one of the objects in the first lines of the export.
-
-    Every object is checked again when it is stored.
-    """
+    """Raise InUse if one of the first objects is in this installation; each is checked again when stored."""
     first = next(lines.portions(export.folder / OBJECTS, LinePlace()), ([], LinePlace()))[0]
     taken = imported_objects.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
     if taken:
@@ -151,10 +147,8 @@ def run(
     clock: Callable[[], Instant],
     show: Progress,
 ) -> None:
-    """If the process is killed, the next call goes on.
-
-    Raises BadExport for a line that cannot be stored, InUse, VersionConflict, NotStored, OSError, Busy. Then what was
-    stored stays, and nobody can enter the repository.
+    """If the process is killed, the next call goes on. Raises BadExport for a line that cannot be stored, InUse,
+    VersionConflict, NotStored, OSError, Busy; then what was stored stays, and nobody can enter.
     """
     to = Destination(repository, BearerKeys(export.bearers, identify), ContentArrivals(store, export.folder))
     with database.read() as cx:
@@ -201,7 +195,7 @@ def _keep(
 
 
 def finish(cx: Connection, repository: Repository) -> str:
-    """Return the id of the resource that is to guard the repository.
+    """Return the resource that is to guard the repository.
 
     Raises InUse if lines are missing, BadExport if the versions of an object do not fit together.
     """

@@ -1,7 +1,7 @@
 """What do the lines of an export say? No setting changes the names of fields.
 
-A moment is a whole number of microseconds since 1970 UTC. A field that has its default is left out. docs/export.md
-describes the files to strangers.
+A moment is in microseconds since 1970 UTC. A field with its default is left out. docs/export.md describes the files to
+strangers.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -33,7 +33,7 @@ class ExportLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class FormerBearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """A former bearer of a name: somebody who had the name before others did.
+    """Somebody who had the name before others did.
 
     If ``former`` is 0, the name is not known, and ``name`` is a key.
     """
@@ -46,9 +46,8 @@ NamedBearer: TypeAlias = Annotated[str, Meta(max_length=400)] | FormerBearer
 
 
 class BearerLine(ExportLine, frozen=True):
-    """A user or a group whom other lines name. ``identity`` is what the directory calls them for good.
-
-    ``former`` is 0 for the last known bearer of the name. Former bearers have 1, 2 and so on, the first bearer 1.
+    """``identity`` is what the directory calls a user or group for good. ``former`` is 0 for the last known bearer of
+    the name; the earlier are numbered from 1, the first one first.
     """
 
     name: _Name
@@ -57,7 +56,7 @@ class BearerLine(ExportLine, frozen=True):
 
 
 class PropertyLine(ExportLine, frozen=True):
-    """A property that a type adds. A string has at most ``length`` characters; None means the usual limit."""
+    """A string has at most ``length`` characters; None means the usual limit."""
 
     name: Annotated[str, Meta(max_length=64)]
     kind: PropertyKind
@@ -72,7 +71,7 @@ class PropertyLine(ExportLine, frozen=True):
 
 
 class TypeLine(ExportLine, frozen=True):
-    """A custom type with the properties that it adds. It comes after its parent."""
+    """A custom type; it comes after its parent."""
 
     name: Annotated[str, Meta(max_length=64)]
     parent: Annotated[str, Meta(max_length=64)]
@@ -81,14 +80,14 @@ class TypeLine(ExportLine, frozen=True):
 
 
 class RelationTypeLine(ExportLine, frozen=True):
-    """A type of relations that was added to the repository."""
+    """A type that was added to the repository."""
 
     name: Annotated[str, Meta(max_length=64)]
     description: _Text = ""
 
 
 class EntryLine(ExportLine, frozen=True):
-    """An entry of an ACL. The accessor is ``owner``, ``world``, or a user or group."""
+    """The accessor is ``owner``, ``world``, or a user or group."""
 
     accessor: NamedBearer
     permission: PermissionName
@@ -113,14 +112,14 @@ class AclLine(ExportLine, frozen=True):
 
 
 class ContentOfLine(ExportLine, frozen=True):
-    """The bytes of a content: their SHA-256 digest, under which the folder holds them, and their number."""
+    """The folder holds the bytes under their SHA-256 digest."""
 
     sha256: _Digest
     size: _Size
 
 
 class FurtherContentLine(ContentOfLine, frozen=True, kw_only=True):
-    """A content of an object beside its main one: a further page if it is ``primary``, or else a rendition.
+    """A further page of the primary content if ``primary``, or else a rendition.
 
     ``format`` is None if it follows from the media type.
     """
@@ -175,7 +174,7 @@ class ObjectLine(ExportLine, frozen=True, kw_only=True):
 
     @property
     def contents(self) -> list[ContentOfLine]:
-        """All contents of the object, the main one first."""
+        """The main one comes first."""
         return [*([self.content] if self.content else []), *self.further_contents]
 
 
@@ -229,7 +228,7 @@ class SavedSearchLine(ExportLine, frozen=True, kw_only=True):
 
 
 OBJECTS = "objects.jsonl"
-"""The file of objects, which an import reads twice: an object may lie in a folder that comes after it."""
+"""An import reads this file twice: an object may lie in a folder that comes after it."""
 
 BEARERS = "bearers.jsonl"
 
@@ -243,4 +242,4 @@ FILES: dict[str, type[ExportLine]] = {
     "comments.jsonl": CommentLine,
     "saved-searches.jsonl": SavedSearchLine,
 }
-"""The files of lines in the order in which an import reads them, and the class of each file's lines."""
+"""An import reads the files in this order."""

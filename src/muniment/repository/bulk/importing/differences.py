@@ -1,6 +1,6 @@
-"""What differs between a folder and the record of its imports: which files are gone, and which have only moved?
+"""What differs between a folder and the record of its imports: which files are gone or moved?
 
-The record holds only a hash of each path, so a file that moved is found again by its size and its digest.
+The record has only a hash of each path: a moved file is found again by size and digest.
 """
 
 import os
@@ -17,7 +17,7 @@ from muniment.repository.store.objects.table import StoredObject
 
 
 class FormerFile(NamedTuple):
-    """A file or folder that was imported before. ``key`` is the key of the path under which it was imported."""
+    """``key`` is that of the path under which it was imported."""
 
     key: str
     record: ImportRecord
@@ -25,12 +25,10 @@ class FormerFile(NamedTuple):
 
 
 class Differences(msgspec.Struct):
-    """What has changed in an imported folder since the last import.
+    """What has changed since the last import.
 
-    ``moved`` maps a new path to the file or folder that had another path before. ``files`` and ``folders`` are gone
-    altogether. Each folder in ``folders`` comes after the folders that lay in it.
-
-    ``files_before`` is the number of files that were imported before and still have their objects.
+    ``moved`` has new paths; ``files`` and ``folders`` are gone, a folder after those that lay in it. ``files_before``
+    were imported and still have objects.
     """
 
     moved: dict[str, FormerFile] = {}
@@ -45,10 +43,10 @@ def compare(
     alive: Mapping[str, StoredObject],
     digest: Callable[[str], str],
 ) -> Differences:
-    """A file that has the path of a former folder is new, and so is a folder that has the path of a former file.
+    """A path that was a folder and is a file now, or the reverse, is new.
 
-    ``records`` has the records by the keys of their paths. ``alive`` has the objects that still exist, by chronicle id.
-    ``digest`` reads a file and returns its digest, or an empty text if the file cannot be read.
+    ``records`` go by the keys of paths, ``alive`` by chronicle id. ``digest`` returns an empty text for a file that
+    cannot be read.
     """
     former = [
         FormerFile(key, import_record, alive[import_record.object_id])
@@ -102,9 +100,8 @@ def _match_folders(
     folders: Mapping[str, FormerFile],
     alive: Mapping[str, StoredObject],
 ) -> None:
-    """If a file moved from a folder that is gone into a new folder, the new folder counts as the folder that is gone.
-    If its files came from several such folders, the first file decides. Then the parent folders of both are compared in
-    the same way.
+    """A new folder with a file of a folder that is gone counts as that one, by the first file if there are several.
+    Then their parents are compared likewise.
     """
     folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in folders}

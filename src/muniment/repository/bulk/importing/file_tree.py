@@ -14,18 +14,18 @@ from muniment.repository.store.extraction import formats
 from muniment.repository.store.extraction.readers import plain
 
 SMALL = plain.LARGEST
-"""The largest file, in bytes, that ``files`` yields with its content."""
+"""``files`` yields smaller files with their content."""
 
 _PIECE = 1024 * 1024
 _HEAD = formats.HEAD
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
-"""The times, in nanoseconds, that a database can hold: from 1677 to 2262. A broken file system reports others."""
+"""A database holds nanoseconds from 1677 to 2262; a broken file system reports others."""
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderContents(NamedTuple):
-    """What lies in a folder: the sizes of the files by their paths, the folders, and the folders that were not read."""
+    """Files have their sizes by path; ``unreadable`` are folders."""
 
     files: dict[str, int]
     folders: list[str]
@@ -33,7 +33,7 @@ class FolderContents(NamedTuple):
 
 
 class SourceFile(NamedTuple):
-    """A file of the tree: a small one with its bytes, a larger one open, an unchanged one with neither.
+    """A small file with its bytes, a larger one open, an unchanged one with neither.
 
     ``path`` is relative to the folder, ``modified`` in nanoseconds since 1970, in 64 bits.
     """
@@ -46,7 +46,7 @@ class SourceFile(NamedTuple):
 
     @property
     def date(self) -> Instant:
-        """The file's time of modification, cut to milliseconds."""
+        """Cut the modification to milliseconds."""
         return self.modified // 1_000_000 * 1000
 
     @property
@@ -80,15 +80,15 @@ class _OpenFolder(NamedTuple):
 
 
 class FileTree:
-    """One pass over a folder and all folders below it, in the order of their names.
+    """One pass over a folder and all below it, in the order of names.
 
-    ``files`` calls ``enter`` once for each folder, before the folders in it; ``enter`` decides whether to go in. A file
-    for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files, ``limit_bytes`` their total
-    size. A file over ``largest`` bytes counts as unreadable. ``files`` calls ``note_failure`` with the path of each
-    unreadable file or folder, and with the reason. A file for which ``is_settled``, which also gets its descriptor, is
-    false is still being written: it is left out. Without ``hidden``, names that begin with a dot are left out. Without
-    ``unfinished``, those of unfinished downloads are left out (``settling``). ``links`` counts the symbolic links,
-    ``left_out`` the hidden names, ``unsettled`` the files still being written.
+    ``enter`` is called once for each folder, before those in it, and decides whether to go in. A file that
+    ``is_unchanged`` is not read. ``limit`` bounds the files, ``limit_bytes`` their total; one over ``largest`` bytes is
+    unreadable, which ``note_failure`` learns with the reason.
+
+    A file that is not ``is_settled``, by its descriptor, is still being written, and left out. So are names with a dot
+    first without ``hidden``, and without ``unfinished`` those of unfinished downloads (``settling``). ``links`` counts
+    symbolic links, ``left_out`` hidden names, ``unsettled`` the files still being written.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class FileTree:
         self.links = self.left_out = self.unsettled = 0
 
     def contents(self) -> FolderContents:
-        """List the folders and the accepted files, even files that cannot be imported. No file is opened."""
+        """List folders and accepted files, also those that cannot be imported, without opening any."""
         whole_tree = FolderContents({}, [""], [])
 
         def note(path: str, error: OSError) -> None:
@@ -146,7 +146,7 @@ class FileTree:
         return whole_tree
 
     def digest(self, path: str) -> str:
-        """Return the SHA-256 digest of a file, in hexadecimal, or an empty text if the file cannot be read."""
+        """Return hexadecimal SHA-256, or an empty text if the file cannot be read."""
         try:
             handle = os.open(self._folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -257,10 +257,10 @@ def printable(path: str) -> str:
 
 
 def _walk(root: int, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
-    """Yield the open folder ``root``, and then each folder below it whose name the caller leaves in ``folders``.
+    """Yield the open ``root``, and each folder whose name the caller leaves in ``folders``.
 
-    Besides ``root``, one folder is open at a time, however deep it lies: the one that was yielded last. ``note`` gets
-    the path of each folder that cannot be read, and the error. (``os.fwalk`` keeps open every folder that leads there.)
+    One folder besides ``root``, the last, is open at a time, however deep; ``os.fwalk`` keeps open all that lead there.
+    ``note`` gets what cannot be read.
     """
     handle, open_path = os.dup(root), ""
     waiting = [("", "")]
@@ -288,7 +288,7 @@ def _walk(root: int, note: Callable[[str, OSError], None]) -> Iterator[_OpenFold
 
 
 def _open_below(root: int, path: str) -> int:
-    """Its path may be longer than the system takes, and follows no link."""
+    """Open a path that may be longer than the system takes, and follow no link."""
     handle = os.dup(root)
     for name in path.split(os.sep) if path else ():
         try:

@@ -1,7 +1,7 @@
 """Which media type does a file have, by its name? If the name does not say, its first bytes may.
 
-The tables are fixed. The tables of machines differ, and name formats that hardly anybody has: there, source code in
-Rust is a list of services in XML.
+The tables are fixed: those of machines differ, and name formats that hardly anybody has. To them, source code in Rust
+is a list of services in XML.
 """
 
 import io

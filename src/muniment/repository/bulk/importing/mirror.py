@@ -1,12 +1,11 @@
-"""Import a folder of files as a cabinet of documents. An import that was stopped can be run again, and goes on.
+"""Import a folder of files as a cabinet of documents; if stopped, it goes on when run again.
 
-Small new files are imported in batches. Their bytes are stored before the one transaction that makes their objects, and
-the text of plain text files is stored in the same transaction. A larger file, and a file that replaces another, is
-imported alone.
+Small new files are imported in batches: bytes are stored before the one transaction that makes their objects, with the
+text of plain text. A larger file, and one that replaces another, is imported alone.
 
-If an import names another ACL than the cabinet has, this ACL replaces the cabinet's ACL, also on all imported objects
-that have the cabinet's ACL. An import that names another type than earlier ones is refused. A mirroring import also
-follows the files that moved, so that their objects live on, and deletes the objects of files that are gone.
+Another ACL than the cabinet's replaces it, also on all imported objects that have it; another type than before is
+refused. A mirroring import also follows moved files, so that objects live on, and deletes the objects of files that are
+gone.
 """
 
 import os
@@ -52,20 +51,18 @@ from muniment.repository.store.repositories import Repository
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""The import waits while the index lacks too many changes, so that searches soon find what others change.
-
-More than ``_AHEAD`` changes are too many if the oldest of them is older than ``_LONGEST_WAIT``. More than
-``_MOST_AHEAD`` changes are always too many.
+"""The import waits while the index lacks too many changes, so that searches find what others change: the first number
+if the oldest is older than ``_LONGEST_WAIT``, the second always.
 """
 
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
-"""The import waits for batches at most this many seconds at a time, so that it can renew its own lease in between."""
+"""The import waits no longer, so that it can renew its lease in between."""
 _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
-"""Returns the name of the ACL for the document at a relative path. None stands for its folder's ACL."""
+"""Takes a document's relative path; None stands for its folder's ACL."""
 
 
 class _Result(NamedTuple):
@@ -75,13 +72,12 @@ class _Result(NamedTuple):
 
 
 class Import:
-    """One import of one folder. ``limit`` bounds the number of files, ``limit_bytes`` their sizes together.
+    """One import of one folder; ``limit`` bounds the files, ``limit_bytes`` their total.
 
-    ``cabinet``, ``acl`` and ``type_name`` may be empty: then they stay as earlier imports had them. With ``mirrors``,
-    objects of files that are gone are deleted. If more than half of the files are gone, this needs ``deletes_most``.
-    With ``quiet_seconds``, names of downloads that are not finished are left out, and a file is left for a later import
-    if it was written less than so many seconds ago or a process writes to it (``settling``). The import keeps pace with
-    ``index``, and closes it at the end of its run.
+    An empty ``cabinet``, ``acl`` or ``type_name`` stays as before. With ``mirrors``, objects of files that are gone are
+    deleted, more than half only with ``deletes_most``. With ``quiet_seconds``, unfinished downloads, files written more
+    recently, and those that a process writes are left for later (``settling``). The import keeps pace with ``index``,
+    and closes it at the end.
     """
 
     def __init__(
@@ -150,8 +146,8 @@ class Import:
         )
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> ImportReport:
-        """Raises InUse while another process imports the folder, WrongValue for a type other than that of the documents
-        imported earlier, and any refusal of ``cabinet`` or ``acl``.
+        """Raises InUse while another process imports the folder, WrongValue for another type than before, and any
+        refusal of ``cabinet`` or ``acl``.
         """
         with (
             closing(self._pace),
@@ -211,10 +207,7 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Give this import's ACL to all imported objects that have the cabinet's ACL. Then rename the cabinet.
-
-        Of these objects, the cabinet itself gets the ACL last.
-        """
+        """Give this ACL to all imported objects that have the cabinet's, the cabinet last; then rename it."""
         former = self._former("", is_folder=True)
         if former is None:
             return
@@ -252,7 +245,7 @@ class Import:
         return differences
 
     def _delete(self, differences: Differences) -> None:
-        """Delete the objects of what is gone, but keep those with content, versions or members that no import made."""
+        """Keep objects with content, versions or members that no import made."""
         is_later = bool(self._not_moved_yet)  # a file that is yet to move keeps its former folder
         for former in (*differences.files, *differences.folders):
             self._keep_pace()
@@ -338,7 +331,7 @@ class Import:
         )
 
     def _former(self, path: str, *, is_folder: bool = False) -> ImportRecord | None:
-        """Return the record of a path, unless a file is there now and a folder was there before, or the reverse."""
+        """Return None if a file has become a folder, or the reverse."""
         known = self._known_records.get(record.key(path))
         return known if known is not None and (known.size < 0) == is_folder else None
 
@@ -373,7 +366,7 @@ class Import:
         return [self._import_one(file) for file in single_files] + self._make_all(new)
 
     def _make_all(self, files: list[SourceFile]) -> list[_Result]:
-        """Make the objects of small new files in one transaction. If one cannot be made, the others are still made."""
+        """Make objects in one transaction; if one cannot be made, the others still are."""
         if not files:
             return []
         try:
@@ -446,7 +439,7 @@ class Import:
         return versions[import_record.object_id][0].id if versions else import_record.object_id
 
     def _date(self, cx: Connection, file: SourceFile, former: ImportRecord) -> None:
-        """Give a document the new date of its file, unless somebody has replaced its content in the repository."""
+        """Give a document its file's new date, unless somebody has replaced its content."""
         stored, _ = objects.read(cx, self._repository, self._current(cx, former), self._view.principals)
         if stored.content and stored.content.sha256.hex() == former.digest and stored.content_date != file.date:
             objects.change(cx, self._view, stored.id, {"a_content_date": timestamp(file.date)}, self._clock())

@@ -40,10 +40,9 @@ _LOST = "Another import of this folder has begun, because this one rested too lo
 
 
 class ImportRecord(msgspec.Struct, frozen=True):
-    """The object that a file or folder became. ``object_id`` is its chronicle id, which all its versions share.
+    """The object, by chronicle id, that a file or folder became.
 
-    ``size`` is the file's size in bytes, ``modified`` its own time of modification in nanoseconds, ``digest`` its
-    SHA-256 in hexadecimal digits. A folder has size -1, time 0 and no digest.
+    ``size`` is in bytes, ``modified`` in nanoseconds, ``digest`` SHA-256 in hexadecimal. A folder has -1, 0 and none.
     """
 
     object_id: str
@@ -53,7 +52,7 @@ class ImportRecord(msgspec.Struct, frozen=True):
 
 
 def key(path: str) -> str:
-    """Return the key of a path in the table: 64 characters, whatever the bytes and the length of the path."""
+    """Return 64 characters, whatever the path's bytes and length."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()
 
 
@@ -61,11 +60,10 @@ def key(path: str) -> str:
 def hold(
     database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
 ) -> Iterator[HeldLease]:
-    """Hold the right to import the folder ``source`` while the block runs. Raises InUse, which names the holder.
+    """Hold the right to import ``source``, so that no file becomes two objects. Raises InUse, which names the holder.
 
-    Only one process may import a folder at one time, so that no file becomes two objects. A lock file in ``folder``, a
-    folder for locks, gives the right to only one process of this machine. The lock ends with its process, so nobody
-    waits for an import that was killed. A lease in the database keeps out other machines.
+    A lock file in ``folder`` keeps out other processes of this machine, and ends with its process, so nobody waits for
+    a killed import; a lease in the database keeps out other machines.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lease = Lease("import", key(f"{repository_id} {source}"))
@@ -92,7 +90,7 @@ def hold(
 
 
 def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRecord]:
-    """Return the records of the folder ``source`` (an absolute path), by the ``key`` of each relative path."""
+    """Return the records of ``source``, an absolute path, by the ``key`` of each relative path."""
     rows = cx.execute(
         sa.select(imports.c.path, imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
             imports.c.repository_id == repository_id, imports.c.source == key(source)
@@ -102,7 +100,7 @@ def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRec
 
 
 def keep_records(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
-    """If the objects of these paths are made or changed, the caller does so in the same transaction."""
+    """Note, in the caller's transaction that makes or changes the objects."""
     folder = key(source)
     rows = [
         {
@@ -121,7 +119,7 @@ def keep_records(cx: Connection, repository_id: int, source: str, records: Mappi
 
 
 def forget(cx: Connection, repository_id: int, source: str, path_key: str, object_id: str) -> None:
-    """Remove the record of a path, given by its key, unless the path has become another object."""
+    """Remove a record, unless the path has become another object."""
     cx.execute(
         imports.delete().where(
             imports.c.repository_id == repository_id,

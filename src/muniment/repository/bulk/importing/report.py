@@ -7,22 +7,22 @@ from muniment.ground.refusals import Refusal
 
 
 class ImportReport(msgspec.Struct):
-    """What an import did. ``object_ids`` names the object of each file that did not fail, imported now or earlier."""
+    """``object_ids`` has all files that did not fail, imported now or earlier."""
 
     created: int = 0
     replaced: int = 0
     unchanged: int = 0
     moved: int = 0
     deleted: int = 0
-    """How many objects of files were deleted because their files are gone; folders are not counted."""
+    """Folders are not counted."""
     withheld: int = 0
-    """How many objects of gone files were kept, because more than half of the imported files are gone."""
+    """These were kept because more than half of the imported files are gone."""
     reassigned: int = 0
-    """How many objects got another ACL because the import names another one than before."""
+    """These got another ACL because the import names one."""
     links: int = 0
     hidden: int = 0
     unsettled: int = 0
-    """How many files were left out because they are still being written."""
+    """These are still being written."""
     failed: list[tuple[str, str]] = []
     object_ids: list[str] = []
 
@@ -31,8 +31,8 @@ class ImportReport(msgspec.Struct):
         return self.created + self.replaced + self.moved + self.unchanged
 
     def add(self, path: str, outcome: str, object_id: str) -> None:
-        """``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or else the reason why the file failed.
-        ``object_id`` is empty if the file failed.
+        """``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or the reason of a failure, without
+        ``object_id``.
         """
         if object_id:
             self.object_ids.append(object_id)

@@ -9,13 +9,13 @@ import signal
 import sys
 
 LONGEST_PAUSE = 600.0
-"""After so many seconds without a write, a file counts as whole although a process still has it open for writing."""
+"""After so many seconds without a write, a file is whole although a process has it open for writing."""
 
 _UNFINISHED = re.compile(
     r"~\$.*|.*\.(?:part|partial|crdownload|download|opdownload|filepart|tmp|temp|aria2|ytdl|!ut|!qb|bc!)",
     re.IGNORECASE | re.DOTALL,
 )
-"""The names that browsers, mail programs and office programs give to a file until it is whole, or beside it."""
+"""Browsers, mail and office programs name files so until they are whole, or beside them."""
 
 
 def is_unfinished(name: str) -> bool:
@@ -23,7 +23,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def is_settled(age: float, quiet_seconds: float, descriptor: int) -> bool:
-    """Return whether an open file that was last written ``age`` seconds ago counts as whole."""
+    """``age`` is the seconds since the last write."""
     if age >= LONGEST_PAUSE:
         return True
     # A time in the future says nothing: such a file is taken, and taken again when it changes.
@@ -31,11 +31,10 @@ def is_settled(age: float, quiet_seconds: float, descriptor: int) -> bool:
 
 
 def is_being_written(descriptor: int) -> bool:
-    """Return whether a process has the file open for writing. ``descriptor`` is open for reading only.
+    """Ask the system, with a descriptor for reading only; False if it does not say.
 
-    Returns False if the system does not say so. Linux does, for a file of the same user (or to the superuser) on a
-    local disk: there it refuses a read lease (``fcntl(2)``) on a file with a writer. It needs no notice that could get
-    lost, and it also knows writers that came before us.
+    Linux refuses a read lease (``fcntl(2)``) on a file with a writer, of the same user (or for the superuser), on a
+    local disk. So no notice can get lost, and writers before us count.
     """
     if sys.platform != "linux":
         return False
@@ -51,7 +50,7 @@ def is_being_written(descriptor: int) -> bool:
 
 
 def _is_on_nfs(descriptor: int) -> bool:
-    """Return whether the file is on NFS, which refuses leases on files without a writer, too."""
+    """NFS refuses leases on files without a writer, too."""
     device = os.fstat(descriptor).st_dev
     place = f"{os.major(device)}:{os.minor(device)}"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:

@@ -1,4 +1,4 @@
-"""When has a folder changed? If the system cannot do so, the folder is polled."""
+"""When has a folder changed? The system says so, or the folder is polled."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ _TICK_MILLISECONDS = 1000
 
 
 class FolderGone(Exception):
-    """The folder that is watched is gone, or the system cannot examine it."""
+    """It is gone, or the system cannot examine it."""
 
 
 def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
-    """Yield whenever the folder is to be imported: soon after the watch begins, and after each burst of changes.
+    """Yield when the folder is to be imported: at first, and after each burst of changes.
 
-    A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without a change,
-    ``is_due`` decides whether to yield. If another folder takes the place of ``folder``, as after a mount, the new
-    folder is watched. If the system cannot watch the folder with all folders in it, ``polls`` is called, and from then
-    on the folder is polled. Raises FolderGone, OSError if the folder cannot be polled either, and KeyboardInterrupt for
-    Ctrl-C.
+    A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without one,
+    ``is_due`` decides. A folder that takes the place of ``folder``, as after a mount, is watched. If the system cannot
+    watch all folders in it, ``polls`` is called, and the folder is polled.
+
+    Raises FolderGone, OSError if the folder cannot be polled either, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None
     while True:

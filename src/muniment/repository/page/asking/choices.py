@@ -22,7 +22,7 @@ _SIZES: Mapping[str, str] = {
     "1000000-9999999": "1 to 10 MB",
     "10000000-": "10 MB and more",
 }
-"""The ranges of sizes in bytes, both ends included, with what a person reads."""
+"""Sizes are in bytes, both ends included."""
 
 _FORMATS: Mapping[str, str] = {
     "application/epub+zip": "E-book",
@@ -80,15 +80,14 @@ _FAMILIES: Mapping[str, str] = {
     "text": "Text",
     "video": "Video",
 }
-"""The names of kinds of formats. The name of a format that is not in ``_FORMATS`` follows in parentheses."""
+"""In these kinds, other formats than ``_FORMATS`` follow in parentheses."""
 
 
 class Choice(NamedTuple):
-    """A property by whose values a search is narrowed. A hit must have one of the chosen values.
+    """A property by whose values a search is narrowed: a hit has one of those chosen.
 
-    ``id`` is also the name of the parameter in the address. ``value`` turns a counted value into a value of this
-    parameter. ``label`` turns a parameter's value into what a person reads. ``check`` returns a parameter's value, or
-    raises Malformed if it is wrong. ``expression`` says in AQL what the chosen values mean.
+    ``id`` is also the parameter in the address. ``value`` makes its value of a counted one, ``label`` what a person
+    reads; ``check`` raises Malformed if it is wrong; ``expression`` is its meaning in AQL.
     """
 
     id: str
@@ -214,10 +213,7 @@ BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}
 
 
 def values_of(names: RepositoryNames, element: Element, texts: Sequence[str]) -> list[tuple[str, str]]:
-    """List what an expression of AQL may have been chosen as: the id of a choice and a value, for each value.
-
-    Whether the values mean the expression is for the caller to check.
-    """
+    """List the choices and values that may have made an expression; the caller checks whether they mean it."""
     name = element.attributes.get("name")
     for choice in CHOICES:
         if spelling.write_property(choice.property, names) == name:

@@ -1,7 +1,7 @@
 """A saved search is opened as a question of the page, with its words in the box, and can then be changed.
 
-That works if the page can ask what the saved search asks. A search that was saved on the page keeps its question as it
-was typed, because a query document does not show it. Any other saved search stays a base to which a question adds.
+That works if the page can ask the same; a search saved on the page keeps its question as typed. Any other stays a base
+to which a question adds.
 """
 
 import msgspec
@@ -26,14 +26,14 @@ from muniment.web.requests import bodies
 
 
 class ShownSearch(msgspec.Struct, frozen=True):
-    """A saved search, and whether the caller may change and remove it."""
+    """A saved search; the caller may change and remove their ``own``."""
 
     search: SearchSummary
     own: bool
 
 
 async def reopened(context: RepositoryContext, caller: Caller, asked: PageQuestion) -> PageQuestion | None:
-    """Return the question of a saved search, if ``asked`` is the saved search alone and the page can ask its question.
+    """Return the question of a saved search that is ``asked`` alone, if the page can ask it.
 
     Raises what ``Caller.read_long`` raises.
     """
@@ -82,9 +82,8 @@ def _typed(
     saved: SavedSearch,
     document: Element,
 ) -> PageQuestion | None:
-    """Return the question that was kept with a saved search; None without one, or if it does not mean this document.
-
-    A type or a folder that it names may be gone since, or may not be the caller's to see.
+    """Return the question kept with a search; None without one, or if it does not mean this document. Its type or
+    folder may be gone, or not be the caller's to see.
     """
     if not saved.document.question:
         return None

@@ -21,11 +21,11 @@ _MEANT = {
     **dict.fromkeys(("until", "older"), "before"),
     **dict.fromkeys(("since", "newer"), "after"),
 }
-"""Fields of other search engines, with ours that mean the same."""
+"""Fields of other search engines have ours that mean the same."""
 
 
 class Hint(NamedTuple):
-    """A sentence, and perhaps a question that a person may have meant, with what the link to it says."""
+    """A sentence, and perhaps a question with what the link to it says."""
 
     sentence: str
     offer: str = ""
@@ -33,7 +33,7 @@ class Hint(NamedTuple):
 
 
 class _Foreign(NamedTuple):
-    """How other search engines write something: a pattern, what to say of it, and what to write instead."""
+    """What other search engines write, what to say, and what to write instead."""
 
     pattern: re.Pattern[str]
     sentence: str

@@ -44,12 +44,10 @@ _NEEDED: Mapping[str, WordsNeeded] = {"all": "all", "any": "any"}
 
 
 class PageQuestion(msgspec.Struct, frozen=True):
-    """What an address asks. ``words`` is None if the address has no parameter ``q``.
+    """What an address asks.
 
-    ``chosen`` holds the chosen values by the id of their choice. ``folder`` is the id of a folder. ``saved`` is the id
-    of a saved search, to which the rest of the question is added. ``edited`` is the id of a saved search that the whole
-    question may replace. An empty ``sort`` means the search's own order.
-    ``needed`` is None if the server may relax the words.
+    ``words`` is None without ``q``. ``chosen`` goes by choice. The question adds to the search ``saved``, and may
+    replace the search ``edited``. An empty ``sort`` is the search's own; ``needed`` None lets the server relax.
     """
 
     repository: str = ""
@@ -83,8 +81,9 @@ class PageQuestion(msgspec.Struct, frozen=True):
         return replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
 
     def document(self, names: RepositoryNames, understood: Understood, more: Element | None = None) -> Element:
-        """``understood`` is what its words mean, and ``more`` is one more expression. Raises WrongValue if the words
-        name a folder, and the question is narrowed to another one.
+        """Add the meaning of the words, and ``more``.
+
+        Raises WrongValue if the words name a folder, and the question is narrowed to another one.
         """
         space, text = names.vocab_namespace, understood.translation.text
         expressions = [] if more is None else [more]
@@ -110,10 +109,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
-    """A parameter of an unknown name is ignored.
-
-    Raises Malformed. Only the parameters of choices may be repeated.
-    """
+    """Ignore unknown parameters. Only those of choices may be repeated. Raises Malformed."""
     single: dict[str, str] = {}
     chosen: dict[str, dict[str, None]] = {}
     for name, value in pairs:
@@ -148,7 +144,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
 
 
 def of_document(document: Element, names: RepositoryNames) -> PageQuestion | None:
-    """Return the question whose document this is; None if the page has no question that asks the same."""
+    """Return None if the page has no question that asks the same."""
     pairs: list[tuple[str, str]] = []
     for element in _every(document):
         if element.name == "fulltext":

@@ -1,7 +1,4 @@
-"""Who is signed in to search? A browser carries the access tokens of its sign-in in one cookie, sealed.
-
-The repository keeps nothing of a sign-in.
-"""
+"""Who is signed in to search? The browser carries access tokens, sealed, in one cookie; the repository keeps nothing."""
 
 from collections.abc import Mapping
 
@@ -26,17 +23,17 @@ from muniment.web.requests.transport import caller_address
 
 _SESSION = "search page session"
 _REFUSED = 3
-"""When so many resources have refused a name and a password, and none has accepted them, no further one is tried."""
+"""When so many resources have refused a password, and none accepted it, no further one is tried."""
 
 _MOST_GUARDS = 12
-"""How many resources one sign-in covers at most. The cookie has room for so many tokens."""
+"""The cookie has room for so many tokens."""
 
 _MOST_LOOKED_AT = 30
-"""In how many resources somebody's role is looked up at most, besides the resource of the repository they name."""
+"""Somebody's role is looked up in so many resources, besides that of the repository they name."""
 
 
 class PageSession(msgspec.Struct, frozen=True):
-    """A sign-in: the account, and an access token for each resource that admits it, by the resource's identifier."""
+    """The tokens go by the resource's identifier."""
 
     account: str
     tokens: dict[str, str]
@@ -48,12 +45,13 @@ _decoder = msgspec.json.Decoder(PageSession)
 async def sign_in(
     request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
 ) -> PageSession:
-    """Sign a person in to at most ``_MOST_GUARDS`` resources that guard repositories and admit this person.
+    """Sign in to at most ``_MOST_GUARDS`` resources that guard repositories and admit this person.
 
-    The resource of the repository ``repository_name`` is tried first, if the person has a role there. Resources in
-    which the person has no role are tried last, and only if no resource has accepted the password. So a wrong password
-    is checked equally often, whatever roles a person has. A password that three resources have refused, and none
-    accepted, is not tried again. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+    That of ``repository_name`` is first if the person has a role there; those without a role are last, and only if none
+    has accepted the password. So a wrong password is checked equally often, whatever roles a person has; after three
+    refusals it is not tried again.
+
+    Raises NotSignedIn, DirectoryUnavailable, Overloaded.
     """
     page = _page_of(context)
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
@@ -101,19 +99,15 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
 
 
 async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
-    """List the names of the first ``max_searched_repositories`` repositories that a sign-in opens at this moment.
-
-    If the repository ``entered`` is not among them, its name comes last.
-    """
+    """List ``max_searched_repositories`` names that a sign-in opens now; ``entered`` is last if it is not among them."""
     listed = [one.name for one, _ in await _open(context, session)]
     return listed if entered in listed else [*listed, entered]
 
 
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
-    """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
+    """Enter a repository, or the first that the sign-in opens.
 
-    Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others
-    but not this one, and DirectoryUnavailable.
+    Raises NotSignedIn if it has ended or opens none, UnknownRepository if it opens others, and DirectoryUnavailable.
     """
     named = await context.transactions.read(repositories.by_names, [name]) if name else []
     chosen = next((one for one in named if one.resource_id), None)

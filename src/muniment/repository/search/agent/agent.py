@@ -1,7 +1,6 @@
 """The index agent: it turns changes into documents, and rebuilds indexes.
 
-A document is made from what the database holds now, so repeating a batch changes nothing. If an agent is killed, some
-work is repeated, but no object is skipped.
+A document is made from what the database holds now, so an agent that is killed repeats work, but skips no object.
 """
 
 import itertools
@@ -35,7 +34,7 @@ from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.repositories import Repository
 
 BATCH_CHANGES = 400
-"""How many lines of the log a commit covers at most, until the agent knows how long its commits take."""
+"""One commit covers so many lines of the log, until the agent knows how long its commits take."""
 
 log = structlog.get_logger("muniment.agent")
 
@@ -43,7 +42,7 @@ _LOST = "Another machine rebuilds this index now: this machine did not renew its
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
 _COMMIT_SECONDS = 0.4
-"""How long a commit should take at most, because other users' changes may wait for its end."""
+"""A longer commit holds up other users' changes."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
@@ -55,9 +54,9 @@ _CHORES_SECONDS = 300.0
 _PURGED_AT_A_TIME = 200
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
-"""How often a rebuild notes its position again, so that the log keeps the lines that the rebuild must still read."""
+"""A rebuild notes its position so often, so that the log keeps the lines that it must still read."""
 _COMMITS_TO_THE_END = 10
-"""After so many commits, a rebuild may end as soon as the new generation has caught up with the current one."""
+"""After so many commits, a rebuild may end when the new generation has caught up with the current one."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SWEPT_AT_A_TIME = 200
 
@@ -65,9 +64,8 @@ _SWEPT_AT_A_TIME = 200
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
 ) -> int:
-    """Index the next batch of changes, usually in one commit, and return how many lines of the log it covered.
-
-    Raises LinesGone when some of the changes that the index has not seen are no longer in the log.
+    """Index the next changes, usually in one commit; return how many lines of the log it covered. Raises LinesGone when
+    the log has lost changes that the index has not seen.
     """
     with database.read() as cx:
         lines = changes.after(cx, repository.id, writer.position, limit)
@@ -81,7 +79,7 @@ def catch_up(
 
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
-    """A large commit takes less work for each line, but whoever changed an object waits for the whole commit."""
+    """A large commit takes less work for each line, but holds up whoever changed an object."""
     if seconds > _COMMIT_SECONDS:
         return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
     return min(_MOST_CHANGES, 2 * limit) if change_count == limit else limit
@@ -97,13 +95,13 @@ def run(
     check_seconds: float = 0.0,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """The agent works while it holds the lease of the engine's indexes.
+    """Work while holding the lease of the engine's indexes; wait while another machine holds it.
 
-    While an agent of another machine holds the lease, this one waits. ``ready`` is called as soon as no other agent of
-    this machine can work on these indexes. Without a ``store``, the agent neither purges the wastebasket nor removes
-    content. For its own checks, the agent waits ``check_seconds`` before it compares the next range of objects with
-    their index. With 0, it compares only when somebody asks for a check. Raises InUse when another agent of this
-    machine works on these indexes.
+    ``ready`` is called once no other agent of this machine can work on them. Without a ``store``, nothing is purged
+    from the wastebasket, nor content removed. Its own checks wait ``check_seconds`` before each range of objects; with
+    0, it checks only on request.
+
+    Raises InUse when another agent of this machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -166,10 +164,8 @@ def rebuild(
     clock: Callable[[], Instant],
     progress: Callable[[int], None] = lambda _indexed: None,
 ) -> Position:
-    """Until the switch, searches use the former generation.
-
-    Raises InUse when a rebuild of this index is under way on any machine. Raises InUse, too, when another machine has
-    taken over because this one did not renew its lease in time.
+    """Until the switch, searches use the former generation. Raises InUse when a rebuild of this index is under way on
+    any machine, or another machine has taken over because this one did not renew its lease in time.
     """
     index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
@@ -223,10 +219,8 @@ class _Feeder:
         self._limit = BATCH_CHANGES
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Raises Busy and DBAPIError.
-
-        After any other error, a later call tries again. If the engine failed, that call indexes only one change. If the
-        same change fails again and again, it is passed over.
+        """Raises Busy and DBAPIError. After another error, a later call tries again, with only one change if the engine
+        failed. A change that fails again and again is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -285,7 +279,7 @@ class _Feeder:
                 log.exception("closing the index failed", repository=self._repository.name)
 
     def _pass_over(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """If a new writer cannot write at all, the object is not to blame, and nothing is left out."""
+        """If a new writer cannot write at all, the object is not to blame."""
         try:
             writer = self._current_writer(database, clock)
             writer.apply((), (), writer.position)
@@ -338,10 +332,7 @@ class _Feeder:
 
 
 class _ContentChores:
-    """Purges the wastebasket, removes content that no row names, and frees the unused space of packs.
-
-    Only the machine that holds the lease for this work does it.
-    """
+    """Purges the wastebasket, unnamed content and unused space of packs, on the machine with the lease for it."""
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: HeldLease) -> None:
         self._database, self._store, self._tenure = database, store, tenure
@@ -349,9 +340,8 @@ class _ContentChores:
         self._chores = 0
 
     def begin(self, now: Instant) -> None:
-        """Begin a new round at the first of each ``_CHORES_BETWEEN_COMPACTIONS`` calls.
-
-        No round begins if the last one is still under way, or if there is no store.
+        """Begin a round at the first of each ``_CHORES_BETWEEN_COMPACTIONS`` calls, if there is a store, and no round
+        under way.
         """
         if self._store is not None and self._steps is None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
             before = now - _ORPHAN_AGE
@@ -383,10 +373,8 @@ def _follow_log(
     clock: Callable[[], Instant],
     tenure: HeldLease,
 ) -> Position:
-    """Bring a new generation to the end of the change log, and return its position.
-
-    If changes are made all the time, it is enough that the new generation reaches the position of the current one, so
-    that the rebuild can end. The agent indexes the later changes.
+    """Bring a new generation to the end of the change log. While changes go on, the position of the current generation
+    is enough, so that the rebuild can end: the agent indexes later changes.
     """
     with closing(index.reader()) as current:
         commits = 0

@@ -22,14 +22,14 @@ _KEEP_SECONDS, _KEEP_SECONDS_IF_WANTED = 60.0, 2.0
 _PATIENCE_SECONDS = 30.0
 _AFTER_A_FAILURE_SECONDS = 30.0
 _REST: Instant = 3600 * SECOND
-"""How long an index is left alone after its last check began, unless somebody asks."""
+"""Only on request is an index checked again sooner."""
 
 
 class BackgroundChecks:
     """Checks the indexes of one agent, one after the other, and repairs what differs.
 
-    It waits ``seconds`` before each range. With 0, only the checks that somebody asks for are done. Such a check does
-    not wait between ranges, and it repairs only if the request says so. The caller must be the agent of these indexes.
+    It waits ``seconds`` before each range; with 0, it only does the checks that somebody asks for. Such a check does
+    not wait, and repairs only on request. The caller must be the agent of these indexes.
     """
 
     def __init__(self, database: Database, engine: Engine, seconds: float) -> None:
@@ -40,7 +40,10 @@ class BackgroundChecks:
         self._due = time.monotonic() + seconds
 
     def advance(self, now: Instant) -> bool:
-        """Take a step if one is due, and say whether the next one should follow at once. Raises Busy, DBAPIError."""
+        """Take a step if one is due; return whether the next should follow at once.
+
+        Raises Busy, DBAPIError.
+        """
         if time.monotonic() >= self._look_at:
             self._look(now)
             self._look_at = time.monotonic() + _LOOK_SECONDS
@@ -74,10 +77,9 @@ class BackgroundChecks:
         self.close()
 
     def _look(self, now: Instant) -> None:
-        """If there is none, go on with the index whose last check is the oldest.
+        """Choose a check: one that somebody asks for, or else the index checked longest ago.
 
-        A check that somebody asks for replaces a background check that is under way. If a check that somebody asks for
-        was begun before and interrupted, the check goes on from its stored course.
+        The former replaces a background check, and goes on from its stored course if it was interrupted.
         """
         if self._current is not None and self._current.is_wanted:
             return

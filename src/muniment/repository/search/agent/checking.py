@@ -1,8 +1,8 @@
 """Does the index hold exactly the documents that the repository's objects make?
 
-It compares one digest for each range of counters, and splits a range that differs until single objects are named. If
-the snapshot of the index has not seen the object's last change, this does not count as a difference, and the object is
-compared again later. So the agent stays the only writer of the index (docs/decisions/0076).
+A digest for each range of counters is compared, and a range that differs is split down to single objects. If the
+snapshot has not seen an object's last change, the object is compared again later, so that the agent stays the only
+writer (docs/decisions/0076).
 """
 
 import hashlib
@@ -23,30 +23,26 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.repositories import Repository
 
 Fault = Literal["missing", "extra", "stale", "doubled"]
-"""What can be wrong with an object's document.
-
-``missing`` means that the document is not in the index. ``extra`` means that there should be no document. ``stale``
-means that the document differs from what the object makes. ``doubled`` means that there are several documents.
+"""A document is ``missing``, ``extra`` if there should be none, ``stale`` if it is not what the object makes, or
+``doubled``.
 """
 
 MOST_NAMED = 100
-"""How many differences a report names at most. Its counts include all differences."""
+"""A report names so many differences, and counts all."""
 
 COUNTS = (
     *("ranges", "objects", "documents", "missing", "extra", "stale", "doubled", "waiting", "unindexed"),
     *("noted", "repaired"),
 )
-"""What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The part that a difference names if a search by type, ACL, owner or former version finds a document wrongly.
-
-A difference also names this part if such a search misses the document, or if the document cannot be read.
+"""A difference names this part if a search by type, ACL, owner or former version finds a document wrongly or misses it,
+or if the document cannot be read.
 """
 
 _MOST_DOCUMENTS = 5000
 _MOST_OPEN = 1000
-"""The checker goes on to the next range only while fewer objects than this wait for the agent."""
+"""The next range waits until fewer objects wait for the agent."""
 
 _AT_A_TIME = 250
 _POLL_SECONDS = 0.05
@@ -58,8 +54,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 class Difference(msgspec.Struct, frozen=True):
     """One object whose document is not what the database makes of it.
 
-    ``parts`` names what differs: fields of the document, and properties. ``repaired`` says whether the checker has
-    later found the document to be right.
+    ``parts`` are fields and properties that differ; ``repaired`` says that the document was later found right.
     """
 
     object_id: str
@@ -71,10 +66,9 @@ class Difference(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """The findings of one check, as of ``position`` in the change log.
 
-    ``noted`` says how many of these objects were noted in the change log, to be indexed again. ``repaired`` says how
-    many of the noted ones were later found to be right. ``waiting`` counts the objects that were not compared, because
-    the index had not seen their last change. ``unindexed`` counts the objects that cannot be indexed; their index
-    status gives the reason.
+    ``noted`` objects are to be indexed again, ``repaired`` ones of these were later right. ``waiting`` were not
+    compared, because the index had not seen their last change; ``unindexed`` cannot be indexed, for the reason in their
+    index status.
     """
 
     began: Instant
@@ -103,11 +97,10 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct):
-    """How far a check has come: what a process must know to continue it.
+    """How far a check has come, for a process that continues it.
 
-    ``after`` is the counter up to which objects were compared, or None after the last range. ``suspects`` are objects
-    that are still to be compared one by one. ``changed`` are objects with a change that the index has not seen.
-    ``noted`` are wrong objects that the agent is to index again.
+    Objects are compared up to the counter ``after``, None after the last range. ``suspects`` are to be compared one by
+    one, ``changed`` have changes that the index has not seen, ``noted`` are to be indexed again.
     """
 
     report: Report
@@ -123,10 +116,7 @@ class Course(msgspec.Struct):
 
 
 class Checker:
-    """Compares one repository with its index, a step at a time.
-
-    A step reads the database in short transactions, each of which ends as soon as it has read what is needed.
-    """
+    """Compares one repository with its index, a step at a time, in short transactions."""
 
     def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:
         self.course = course
@@ -134,9 +124,9 @@ class Checker:
         self._asked_at: changes.Position | None = None
 
     def step(self, now: Instant) -> bool:
-        """If it made none, the check must wait until the index has seen more of the change log.
+        """Return False if the check must wait until the index has seen more of the change log.
 
-        Raises IndexUnavailable. Raises IndexBehind if lines that the index has not seen are gone from the log.
+        Raises IndexUnavailable, and IndexBehind if lines that the index has not seen are gone.
         """
         course = self.course
         if course.suspects:
@@ -217,10 +207,7 @@ class Checker:
             self._asked_at = None
 
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
-        """The verdict is the difference, or None if there is none.
-
-        It is ``changed`` if the snapshot has not seen the object's last change.
-        """
+        """Yield the difference, None, or ``changed`` if the snapshot has not seen the object's last change."""
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
             batch_ids = remaining[:_AT_A_TIME]
@@ -264,8 +251,9 @@ def check(
 ) -> Report:
     """With ``repairs``, objects that differ are noted, to be indexed again.
 
-    Objects that wait for the agent are compared again. The check gives up waiting when it has made no progress for
-    ``patience`` seconds. Raises IndexBehind, IndexUnavailable.
+    Objects that wait for the agent are compared again, until there is no progress for ``patience`` seconds.
+
+    Raises IndexBehind, IndexUnavailable.
     """
     checker = Checker(database, repository, index, Course(Report(clock()), repairs))
     moved_at = time.monotonic()
@@ -281,11 +269,7 @@ def check(
 
 
 def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDigest]) -> set[str]:
-    """Both sequences must be ordered by counter.
-
-    A range that has the same digest on both sides is not looked into. Any other range is split until it has one
-    counter.
-    """
+    """Split ranges, ordered by counter, whose digests differ, down to one counter."""
     if _range_digest(expected) == _range_digest(actual):
         return set()
     counters = sorted({each.counter for each in (*expected, *actual)})

@@ -1,6 +1,6 @@
 """How do objects become documents, and how does a batch of them get into the index in one commit?
 
-If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out.
+An object that makes no document, or that the engine refuses, is recorded with the reason and left out.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,31 +35,26 @@ unindexed = sa.Table(
 )
 
 CHARACTERS = 8_000_000
-"""A batch ends early when it holds more text than this, in characters."""
+"""More text, in characters, ends a batch early."""
 
 log = structlog.get_logger("muniment.agent")
 
 _OBJECTS_AT_A_TIME = 1000
 _REBUILT_AT_A_TIME = 5000
-"""The most objects that a rebuild commits at a time.
-
-Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits.
-"""
+"""Each commit of a rebuild makes a part of the engine's index, and a search asks every part: so there are few."""
 
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
-"""How many bytes of content a portion of more than ``_TEXTS_AT_A_TIME`` objects may have.
-
-A portion is the objects whose texts are read at one time. The limit is low because a compressed file may hold more
-text than it has bytes.
+"""A portion of more than ``_TEXTS_AT_A_TIME`` objects, whose texts are read at one time, has at most so many bytes of
+content. A compressed file may hold more text than it has bytes.
 """
 
 
 class Batch(msgspec.Struct):
-    """The documents of some objects, to be committed together.
+    """Documents that are committed together.
 
-    ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``ids_not_indexed``
-    names the objects that were recorded as not indexed before this batch.
+    ``done_ids`` are all objects, ``keys_to_remove`` those that no longer exist, ``ids_not_indexed`` those recorded as
+    not indexed before.
     """
 
     documents: list[Document] = []
@@ -75,7 +70,7 @@ def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]
 
 
 def all_documents(database: Database, repository: Repository) -> Iterator[Batch]:
-    """Make the documents of all objects, batch by batch; each batch is read in a transaction of its own."""
+    """Read each batch in a transaction of its own."""
     last: int | None = 0
     while last is not None:
         with database.read() as cx:
@@ -86,10 +81,7 @@ def all_documents(database: Database, repository: Repository) -> Iterator[Batch]
 def document_batch(
     cx: Connection, repository: Repository, after_seq: int, most: int | None = None
 ) -> tuple[Batch, int | None]:
-    """Make the next batch of objects with counters above ``after_seq``.
-
-    Return it with the counter of its last object, or an empty batch with None if there are no more objects.
-    """
+    """Make the next batch above ``after_seq``; return it with its last counter, or None for no more objects."""
     rows = {
         stored.id: stored for stored in inventory.next_objects(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)
     }
@@ -100,7 +92,7 @@ def document_batch(
 def commit(
     database: Database, repository: Repository, writer: IndexWriter, batch: Batch, position: Position, now: Instant
 ) -> None:
-    """Commit the documents and the position; an object that the engine refuses is recorded and left out."""
+    """Commit; an object that the engine refuses is recorded and left out."""
     position_before = writer.position
     try:
         if batch.refusals:
@@ -118,7 +110,7 @@ def commit(
 
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
-    """Delete the recorded reasons why these objects could not be indexed. Call it when they can be indexed again."""
+    """Delete the recorded reasons when the objects can be indexed again."""
     ids = sorted(object_ids)
     for start in range(0, len(ids), _OBJECTS_AT_A_TIME):  # a statement has a largest number of parameters
         with database.begin() as cx:
@@ -196,9 +188,8 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 def _refused_by_engine(
     writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
 ) -> dict[str, str]:
-    """Return, by key, why the engine refused some of them.
-
-    Raises ``error`` if the writer refuses even a commit without a document.
+    """Return, by key, why the engine refused some. Raises ``error`` if the writer refuses even a commit without a
+    document.
     """
     refusals: dict[str, str] = {}
     for each in documents:

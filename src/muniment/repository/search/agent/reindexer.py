@@ -19,23 +19,21 @@ log = structlog.get_logger("muniment.agent")
 _LOOK_SECONDS = 1.0
 
 IndexPosition = Callable[[int], changes.Position | None]
-"""Returns the position of a repository's index, or None if this process does not feed the index at the moment."""
+"""Returns None if this process does not feed the index at the moment."""
 
 
 class Reindexer:
-    """Carries out the reindexing of properties.
-
-    Agents of several machines may each have a reindexer.
-    """
+    """Carries out the reindexing of properties, perhaps on several machines."""
 
     def __init__(self, database: Database, reached: IndexPosition) -> None:
         self._database, self._reached = database, reached
         self._look_at = 0.0
 
     def advance(self, now: Instant) -> bool:
-        """A step finishes the properties whose objects are all indexed, and notes the next objects of one property.
+        """Finish properties whose objects are all indexed, and note the next objects of one.
 
-        Call it only when the index has reached the end of the change log, so that few notes ever wait for the index.
+        Call it when the index has reached the end of the change log, so that few notes wait for the index.
+
         Raises Busy, DBAPIError.
         """
         if time.monotonic() < self._look_at:

@@ -11,7 +11,7 @@ from muniment.ground.clock import Instant
 from muniment.repository.search.agent.checking import Course, Report
 
 FORMAT = 1
-"""The number of the format of stored reports. Rows of another format are not read, and the next check replaces them."""
+"""Rows of another format are not read: the next check replaces them."""
 
 index_checks = sa.Table(
     "index_checks",
@@ -33,28 +33,28 @@ index_reports = sa.Table(
 
 
 class WantedCheck(msgspec.Struct, frozen=True):
-    """A check that somebody has asked for: when they asked, and whether it shall repair what it finds."""
+    """A request for a check, and whether it shall repair."""
 
     wanted: Instant
     repairs: bool
 
 
 class KeptReport(msgspec.Struct, frozen=True):
-    """What one agent stores for one repository: the report of the last check, and the course of the current one."""
+    """What one agent stores for one repository: the last report, and the course of the current check."""
 
     report: Report | None = None
     course: Course | None = None
 
 
 def began(report: KeptReport) -> Instant:
-    """Return when the current check began. If there is none, return when the last one began, or 0 if there was none."""
+    """Return when the current check, or else the last one, began; 0 if there was none."""
     if report.course is not None:
         return report.course.report.began
     return 0 if report.report is None else report.report.began
 
 
 def is_done(check: WantedCheck, report: KeptReport) -> bool:
-    """Return whether an agent has ended a check that it began after this check was asked for."""
+    """Return whether an agent has ended a check begun after this request."""
     return report.report is not None and report.report.began >= check.wanted
 
 
@@ -86,7 +86,7 @@ def of_follower(cx: Connection, follower: str) -> defaultdict[int, KeptReport]:
 
 
 def forget(cx: Connection) -> None:
-    """Call it after a restore, because the indexes are other ones then."""
+    """Delete all after a restore: the indexes are other ones then."""
     for table in (index_checks, index_reports):
         cx.execute(table.delete())
 

@@ -1,10 +1,12 @@
 """Which words does a text hold?
 
 Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss), compatibility forms (Unicode NFKC) and what
-readers of other scripts take for the same (``letters``) are removed. In scripts without blanks between words (Chinese,
-Japanese, Thai), each character is a word, so that searches find any part of a sentence. The fields of stems hold
-Chinese, Japanese and Korean text as bigrams instead of single characters. Beside the exact words stand those that signs
-or blanks divide, as one word with a mark at its end (``patterns.JOINED``): patterns find them, and phrases do not.
+readers of other scripts take for the same (``letters``) are removed. Without blanks between words (Chinese, Japanese,
+Thai), each character is a word, so that searches find any part of a sentence; the fields of stems hold Chinese,
+Japanese and Korean as bigrams.
+
+Beside the exact words stand those that signs or blanks divide, as one word with a mark at its end
+(``patterns.JOINED``): patterns find them, and phrases do not.
 """
 
 import copy
@@ -69,11 +71,11 @@ class Span(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A sequence of words by which an object matches a term: the object must hold them one after the other.
+    """Words by which an object matches a term, one after the other.
 
-    ``beginning`` is the first word, folded but not reduced to its stem. ``language`` is the language of the stems; it
-    is empty for the index's own language. ``counted_as`` gives, for each of the words, its stems in every language of
-    the index. It is empty if the term is looked up in one language only.
+    ``beginning`` is the first word, folded but not reduced to its stem. ``language`` is that of the stems, or empty for
+    the index's own. ``counted_as`` gives each word's stems in every language of the index, and is empty if one language
+    is searched.
     """
 
     stems: bool
@@ -85,11 +87,11 @@ class Way(NamedTuple):
 
 
 class Analyser:
-    """Splits text into words.
+    """Splits text into words of its ``language`` and of ``others``, all from ``LANGUAGES``.
 
-    ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
-    ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
-    analyser's own language. Raises ValueError for an unknown language.
+    Where a method takes the language of a text, an empty one is the analyser's own.
+
+    Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -128,9 +130,8 @@ class Analyser:
         return list(dict.fromkeys(word.text for word in variants.joined(text)))
 
     def asking(self, locale: str) -> "Analyser":
-        """Return an analyser that uses the stems and the stop words of the language that a locale names.
-
-        If this analyser does not have the language, or has only one language, return this analyser itself.
+        """Return an analyser with the stems and stop words of a locale's language, or itself if it lacks that, or has
+        only one.
         """
         language = languages.by_name(locale) if locale and self.others else ""
         if language not in (self.language, *self.others):
@@ -165,11 +166,10 @@ class Analyser:
         return [self._in_stems(each, language) for each in spellings]
 
     def ways(self, text: str) -> list[Way]:
-        """Any way is enough for a match; a text without a word has none.
+        """Return the ways, one of which is enough; a text without a word has none.
 
-        If ``asking`` chose one of several languages, texts in another language match only by the words as they are
-        written. If a Chinese, Japanese or Korean character stands alone in the term, so that it is in no bigram, the
-        term is looked up only as it is written.
+        If ``asking`` chose one of several languages, texts in another match only words as written. A lone Chinese,
+        Japanese or Korean character, in no bigram, is looked up only as written.
         """
         text = self.form(text)
         exact_words = self.exact(text)
@@ -260,10 +260,10 @@ class Analyser:
         return not self._stopping.analyze(self.form(text))
 
     def flatten(self, text: str, *, spelled: bool = False) -> "FlatText":
-        """Fold a text character by character, so that the places of its characters stay known.
+        """Fold a text character by character, keeping the places.
 
-        A character that belongs to no word may become a blank; beyond ASCII, it always does, unless it leaves no trace.
-        If ``spelled``, umlauts are two letters, and signs within words and blanks beside digits are left out.
+        A character of no word may become a blank, beyond ASCII always, unless it leaves no trace. If ``spelled``,
+        umlauts are two letters, and signs within words and blanks beside digits are left out.
         """
         if text.isascii() and not spelled:
             return FlatText(text.lower(), ())
@@ -317,10 +317,8 @@ class Analyser:
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
-        """The text's joined words follow, and before them the stems of its variants.
-
-        What follows covers the characters for which it stands. As in an index, there is a gap of one place before each
-        variant or joined word. Joined words have their mark if they are not ``stemmed``.
+        """List the words, then the stems of variants and the joined words. These cover the characters for which they
+        stand, each after a gap of one place, as in an index. Joined words have their mark if they are not ``stemmed``.
         """
         placed = self._placed(text, with_bigrams=False)
         with_bigrams = variants.bigrams_with_places(placed) if stemmed else placed
@@ -347,9 +345,9 @@ class Analyser:
 class FlatText:
     """A folded text, and where its characters were before.
 
-    ``shifts`` names, in their order, the characters that are not one character any more: the index of each in the
-    original, and how many characters it has become longer. If the text is ``blurred``, it may show other ends of words
-    than the original: it held a mark that may join the letter before it, or a character that stands for several words.
+    ``shifts`` are the characters that have become longer: the index in the original, and by how many. A ``blurred``
+    text may show other ends of words, after a mark that may join the letter before it, or a character that stands for
+    several words.
     """
 
     def __init__(self, text: str, shifts: Sequence[tuple[int, int]], *, blurred: bool = False) -> None:

@@ -1,8 +1,9 @@
 """Of which words does a compound consist?
 
-German writes compounds as one word: *Dampfmaschine* is a *Maschine*. A compound is cut where its beginning and its end
-are common parts of the dictionary's compounds. The parts are stored with the index, so that the words of queries are
-cut in the same way as the words of the index. Source: docs/decisions/0094.
+German writes compounds as one word: *Dampfmaschine* is a *Maschine*.
+
+A compound is cut where its beginning and its end are common parts of the dictionary's compounds. The parts are stored
+with the index, so that queries are cut in the same way. Source: docs/decisions/0094.
 """
 
 import math
@@ -221,10 +222,8 @@ def _may_be_part(part: str) -> bool:
 
 
 def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
-    """A noun may begin a compound in any form.
-
-    In its basic form, it may also do so with an s added or without its final e. Any other word may begin a compound in
-    its basic form, also without a final ``en`` or ``n`` (a verb's stem).
+    """A noun may begin a compound in any form; its basic form also with an s added or without its final e. Any other
+    word may in its basic form, also without a final ``en`` or ``n`` (a verb's stem).
     """
     parts = set(nouns)
     for noun, lemma in nouns.items():

@@ -1,7 +1,8 @@
 """Which part of a text shows best why it was found?
 
-Only if no word is found as it is written, words of the text are also compared by their variants. The excerpt depends on
-the text and the query alone, never on other documents.
+If no word is found as written, words are compared by their variants.
+
+The excerpt depends on the text and the query alone, never on other documents.
 """
 
 import operator
@@ -57,22 +58,18 @@ class Finder:
     def excerpt(
         self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
     ) -> str | None:
-        """Cut out the part of a text where most of these leaves match, or return None if no match is found.
+        """Cut out the part where most of these leaves match, the first of equals; None without a match.
 
-        If several parts match equally well, the first is taken. A long text is searched only from its beginning to a
-        piece with matches (see ``_places``). Without ``thorough``, the search ends after two pieces. ``leaves`` are
-        indexes of the finder's leaves; None means all. ``language`` is the language of the text, or empty for the
-        analyser's own.
+        A long text is searched only to a piece with matches (see ``_places``), two pieces if not ``thorough``.
+
+        ``leaves`` are indexes, None all of them; an empty ``language`` is the analyser's own.
         """
         patterns = self._patterns_of(leaves, language)
         places = self._places(text, patterns, thorough) if patterns else []
         return cutting.cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return the matches of all leaves in an excerpt, each with the index of its first character and its end.
-
-        The end is the index after the last character. The leaves are sought in every language of the analyser.
-        """
+        """Return the matches of all leaves, in every language, each with its first index and the index after its last."""
         begin = len(excerpt) - len(excerpt.lstrip(cutting.MORE))
         matches = {
             (begin + spans[at].start, begin + pattern.end(spans, at))
@@ -92,16 +89,14 @@ class Finder:
         return [pattern for pattern in patterns if not pattern.kind.stemmed or pattern.kind.language == language]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
-        """List the first matches of each pattern in the pieces of a text that are searched.
+        """List the first matches of each pattern in the pieces, of 65,536 characters, that are searched.
 
-        The search ends after a piece in which every leaf matches. From the second piece on, it also ends after a
-        piece if any pattern has matched in this piece or an earlier one. A piece has 65,536 characters. For a single
-        leaf, only the first match of each pattern is sought, and the first piece is short, because the beginning of a
-        text often holds the match.
+        The search ends after a piece in which every leaf matches; from the second on, after one by which any pattern
+        has matched. For a single leaf, one match of each pattern is enough, and the first piece is short, because the
+        beginning often holds it.
 
-        After ``_STEPS`` steps the search ends, too. To seek a beginning counts as ``_SEEKING`` steps, and to split a
-        part of the text into words as ``_SPLITTING``. If a ``thorough`` search ends without a match, variants are
-        sought in half as many steps.
+        It also ends after ``_STEPS`` steps: seeking a beginning counts as ``_SEEKING``, splitting as ``_SPLITTING``. If
+        a ``thorough`` search finds nothing, variants get half as many.
         """
         all_leaves = {pattern.leaf for pattern in patterns}
         steps, most = _STEPS, _EACH if len(all_leaves) > 1 else 1
@@ -316,11 +311,10 @@ class _Group(NamedTuple):
 
 
 class _Pattern:
-    """A sequence of words that matches a leaf. ``beginning`` is the beginning of the first word.
+    """A sequence of words that matches a leaf; a text is searched for ``beginning`` first.
 
-    A text is searched for ``beginning`` first. Each item of ``words`` is a place in the sequence, and one or more
-    wildcard patterns, of which one must match the word at that place. With ``inside``, a match may begin inside a word
-    of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words.
+    Each item of ``words`` is a place, and wildcard patterns of which one must match there. With ``inside``, a match may
+    begin inside a word. ``phrase`` holds the words of a phrase without gaps.
     """
 
     def __init__(

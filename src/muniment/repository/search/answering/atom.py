@@ -1,6 +1,5 @@
-"""Write feeds: as Atom XML (RFC 4287) with the elements of given 2.9, and as JSON.
-
-Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever the properties hold.
+"""Write feeds: as Atom XML (RFC 4287) with the elements of given 2.9, and as JSON. Characters that XML 1.0 forbids are
+left out, so a feed is well-formed.
 """
 
 import re
@@ -21,11 +20,8 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
-    """One entry of a feed.
-
-    ``marks`` are the places of the summary that match, and ``copies`` is the number of hits with the same content that
-    were left out. ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML. It is None if
-    only the address is shown.
+    """``marks`` are places of the summary that match, ``copies`` counts hits with the same content that were left out.
+    ``inlined`` is the thing itself, a value for JSON or the text of an element for XML, or None.
     """
 
     id: str
@@ -43,14 +39,14 @@ class FeedEntry(msgspec.Struct, frozen=True):
     links: tuple["Link", ...] = ()
 
     def written_marks(self) -> Iterator[tuple[int, int]]:
-        """Yield the marks as places of the written summary, which lacks the characters that XML forbids."""
+        """Yield the marks as places of the written summary, which lacks what XML forbids."""
         for mark in self.marks or ():
             start, end = (len(_clean(self.summary[:at])) for at in mark)
             yield start, end
 
 
 class FeedFacetValue(msgspec.Struct, frozen=True):
-    """A value of a facet: its name, its number of hits, and the constraint and the link that narrow a search to it."""
+    """``constraint`` and ``link`` narrow a search to the value."""
 
     name: str
     count: int
@@ -60,9 +56,8 @@ class FeedFacetValue(msgspec.Struct, frozen=True):
 
 
 class FeedFacet(msgspec.Struct, frozen=True):
-    """A facet of a search. ``hits`` is the number of hits that were counted, or None if all were.
-
-    ``partial`` says that the facet lacks values, or that its counts may be too low.
+    """``hits`` is how many were counted, None if all; ``partial`` says that values are missing, or counts may be too
+    low.
     """
 
     id: str
@@ -73,10 +68,8 @@ class FeedFacet(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """A feed's header and entries.
-
-    ``facets`` is None in a list, and empty in a search without facets. ``partial`` says that a repository that was
-    searched did not answer.
+    """``facets`` is None in a list, and empty in a search without facets; ``partial`` says that a repository did not
+    answer.
     """
 
     id: str
@@ -94,7 +87,7 @@ class Feed(msgspec.Struct, frozen=True):
 
 
 def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
-    """Write the feed as an Atom document in UTF-8 (given 2.9)."""
+    """Write an Atom document in UTF-8 (given 2.9)."""
     pieces = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"',
         f' xmlns:dm="{_attribute(vocab_namespace)}" xmlns:relevance="{_attribute(relevance_namespace)}">\n',
@@ -134,7 +127,7 @@ def as_json(feed: Feed, media_type: str) -> bytes:
 
 
 class _Escaped(dict[str, str]):
-    """The texts that several entries of a feed share, such as owners and terms, each escaped once."""
+    """Escapes texts that several entries share, such as owners and terms, once."""
 
     def __missing__(self, text: str) -> str:
         self[text] = escaped_text = _escape(text)

@@ -1,6 +1,6 @@
 """What does a process remember from one search to the next?
 
-A search uses the answer only if its own read of the database finds the same mark. So the very next search in every
+A search uses an answer only if its own read of the database finds the same mark: so the very next search in every
 process obeys the commit (docs/decisions/0053).
 """
 
@@ -27,27 +27,21 @@ if TYPE_CHECKING:  # The libraries of ``meaning`` are an optional extra.
     from muniment.repository.search.meaning.nearness import Meaning
 
 ReadsQuery: TypeAlias = Callable[[bytes, RepositoryNames, QueryLimits], Query]
-"""A function that reads the query of a document in one spelling: XML or JSON."""
+"""Reads a query in one spelling: XML or JSON."""
 
 _BYTES, _ACLS = 8_000_000, 1_000_000
 _encoder = msgspec.json.Encoder()
 
 
 class GrantedAcls(msgspec.Struct, frozen=True):
-    """The ids of the ACLs that let a caller browse, or also read, objects of other owners.
-
-    ACLs that let the caller read are in ``browse``, too.
-    """
+    """ACLs that let a caller browse, or also read, objects of others; the latter are in ``browse``, too."""
 
     browse: frozenset[int]
     read: frozenset[int]
 
 
 class SearchCache:
-    """Remembers queries and ACLs for the searches of one process.
-
-    In each method, ``cx`` must read one snapshot of the database.
-    """
+    """Remembers queries and ACLs for one process; ``cx`` must read one snapshot of the database."""
 
     def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
         self.meaning = meaning

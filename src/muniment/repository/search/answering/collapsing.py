@@ -1,8 +1,8 @@
 """A search whose copies are collapsed: of several hits with the same content, only the first one is shown.
 
-Only objects whose content the caller may read are copies or have copies, because a caller who may only browse an object
-learns nothing of its content. Total and facets count copies as well. Source: docs/aql.md, "Copies";
-docs/decisions/0060.
+Only contents that the caller may read count: who may only browse an object learns nothing of its content.
+
+Total and facets count copies as well. Source: docs/aql.md, "Copies"; docs/decisions/0060.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.objects.listing.lists import ContentDigest
 
 _COPY = 1
-"""The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
+"""The lowest bit of a number in a walk says that the hit is a copy; the others are its counter."""
 
 
 def collapsed_page(inquiry: Inquiry) -> results.HitPage:
@@ -44,10 +44,8 @@ def collapsed_page(inquiry: Inquiry) -> results.HitPage:
 
 
 def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) -> scrolls.Scroll:
-    """``after`` are the hits that the page showed.
-
-    These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
-    by its copies. So if an original is removed during the walk, a copy takes its place.
+    """Leave out the hits ``after`` that the page showed, those before them, and all their copies. Each original is
+    followed by its copies, so that a copy takes the place of a removed one.
     """
     question, most = inquiry.question, inquiry.options.walk_hits
     search, standing = results.standing(inquiry)
@@ -69,11 +67,12 @@ def make_walk(inquiry: Inquiry, cursor: scrolls.Cursor, after: Sequence[int]) ->
 
 
 def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> tuple[results.HitPage, int | None]:
-    """Return the page that starts at the place ``start`` of a walk, and the place where the next page starts, or None.
+    """Return the page at ``start`` of a whole walk, and the place of the next, or None.
 
-    ``walk`` is the whole walk that ``make_walk`` made. It checks again which objects are hits, and which of them the
-    caller may read. A copy whose content has changed is shown as a hit of its own. Raises what
-    ``results.page_of_counters`` raises.
+    It checks again which objects are hits, and which of them the caller may read; a copy whose content has changed is a
+    hit of its own.
+
+    Raises what ``results.page_of_counters`` raises.
     """
     size = inquiry.question.items_per_page
     search, count_search = results.searches_of_counters(inquiry)

@@ -17,20 +17,17 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
-"""How many of the question's words an object needs: all of them, or any one.
-
-``auto`` means ``any`` if the objects that have all words do not fill a page. In a search with sorts, ``auto`` means
+"""How many of the words an object needs. ``auto`` is ``any`` if those with all words do not fill a page; with sorts,
 ``all``.
 """
 
 
 class SearchQuestion(msgspec.Struct, frozen=True):
-    """A caller's question: a query as they wrote it, and the page of hits that they want.
+    """A query as a caller wrote it, and the wanted page.
 
-    The first page begins after the first ``start`` hits. With ``collapse``, ``paging`` leaves out copies of hits
-    (``copies``); ``results`` does not. ``meaning`` says whether objects near in meaning are found, too. With None, such
-    objects are found only if ``words`` is ``any``. A search with sorts never finds them. With ``typed``, hits that hold
-    the words as they follow each other in the question come first.
+    The first page begins after ``start`` hits. With ``collapse``, ``paging``, but not ``results``, leaves out copies.
+    ``meaning`` finds objects near in meaning; None does so if ``words`` is ``any``, and no search with sorts does. With
+    ``typed``, hits with the words in their sequence come first.
     """
 
     query: Query = Query()
@@ -50,9 +47,10 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """A question, who asks it, and the two snapshots that answer it.
+    """A question, who asks it, and two snapshots that answer it. ``cx`` began to read after the index's ``snapshot``
+    was taken.
 
-    ``cx`` must be a read that began after the ``snapshot`` of the index was taken. Relative dates count from ``now``.
+    Relative dates count from ``now``.
     """
 
     cx: Connection

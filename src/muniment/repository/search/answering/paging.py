@@ -13,11 +13,9 @@ from muniment.repository.search.answering.results import HitPage
 
 
 class TurnedPage(NamedTuple):
-    """A page, and the cursor ``following`` that leads to the next page.
+    """``following`` leads to the next page; without it, a page is asked for by number.
 
-    If there is no cursor, the next page can only be asked for by its number. If the cursor needs a walk that is not
-    stored yet, ``unkept`` is this walk. It must then be kept (``kept_searches.keep_walk``), or the cursor leads
-    nowhere.
+    ``unkept`` is a walk to keep (``kept_searches.keep_walk``), or the cursor leads nowhere.
     """
 
     page: HitPage
@@ -31,11 +29,7 @@ def by_number(inquiry: Inquiry) -> HitPage:
 
 
 def begin(inquiry: Inquiry, page: HitPage, selection: str) -> TurnedPage:
-    """Return a page that was asked for by number, with the cursor to the next page.
-
-    There is no cursor if no page follows, if the page lacks its counters, or if the next page lies beyond the depth
-    that a walk reaches. A page beyond this depth is asked for by its number.
-    """
+    """Add the cursor to the next page, if a page follows, has counters, and lies within the depth of a walk."""
     if not page.has_more or not page.counters or (page.page + 1) * page.items_per_page > inquiry.options.walk_hits:
         return TurnedPage(page)
     cursor, unkept = scrolls.begin(page.counters, inquiry.now)
@@ -43,10 +37,8 @@ def begin(inquiry: Inquiry, page: HitPage, selection: str) -> TurnedPage:
 
 
 def follow(inquiry: Inquiry, cursor_text: str, selection: str) -> TurnedPage:
-    """Return the page that a cursor leads to.
-
-    Whether the caller may see a hit, and whether the hit still meets the query's condition, is checked again for each
-    page. Whether a hit of a kept walk lies in the query's locations is not checked again.
+    """Return the page of a cursor. Whether the caller may see a hit, and whether it meets the condition, is checked
+    again for each page; its location, in a kept walk, is not.
 
     Raises UnknownLink for a cursor that leads nowhere. Also raises what ``results.search`` raises.
     """

@@ -1,7 +1,8 @@
 """A page of a search: hits of the index that the database confirms.
 
-So a page obeys every change that was committed before the read began, however far the index agent is behind. Source:
-given 2.9; docs/decisions/0004.
+It obeys every change that was committed before the read began, however far the agent is behind.
+
+Source: given 2.9; docs/decisions/0004.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,11 +35,10 @@ log = structlog.get_logger("muniment.repository.search.results")
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One hit, with the object's properties as the database has them now.
+    """A hit with properties as the database has them now.
 
-    ``marks`` are the matches in the summary, each with the index of its first character and the index after its last.
-    They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out;
-    None unless the caller asks for it.
+    If asked for, ``marks`` have the index of the first character and the one after the last, and ``copies`` counts hits
+    with the same content that were left out.
     """
 
     object_id: str
@@ -53,11 +53,10 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """One page of hits, as of ``position`` in the change log.
+    """A page as of ``position`` in the change log.
 
-    ``facet_hits`` is how many hits the facets count; None if they count all. ``counters`` are the hits' counters; it is
-    empty on a page of a walk. ``left_out`` is how many words of the question a relaxed search did not look for, because
-    they were too many.
+    The facets count ``facet_hits``, or all. ``counters`` is empty on a page of a walk. ``left_out`` words were too many
+    for a relaxed search.
     """
 
     hits: tuple[Hit, ...]
@@ -74,9 +73,8 @@ class HitPage(msgspec.Struct, frozen=True):
 
 
 def search(inquiry: Inquiry) -> HitPage:
-    """Return one page of hits.
+    """Refuse a snapshot that has missed more than ``max_pending_changes`` that a search must not overlook.
 
-    If the snapshot has missed more than ``max_pending_changes`` that a search must not overlook, the search is refused.
     Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     question, snapshot, deepest = inquiry.question, inquiry.snapshot, inquiry.options.max_page_offset
@@ -130,10 +128,9 @@ def _page(
 
 
 def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> HitPage:
-    """Answer with the hits that have all words. If these hits do not fill a page, answer with the hits for any word.
+    """Answer with the hits for all words, or, if they do not fill a page and ``may_widen`` allows it, for any.
 
-    The hits for any word come only if ``may_widen`` allows it. ``answer`` gets the question with ``all`` in place of
-    its ``words``, and then, if needed, with ``any``.
+    ``answer`` gets ``all`` for ``words``, then ``any``.
     """
     question, strict = inquiry.question, inquiry.changed(words="all")
     page = answer(strict)
@@ -146,10 +143,7 @@ def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> Hi
 
 
 def may_widen(question: SearchQuestion, memory: SearchCache) -> bool:
-    """Return whether a search that finds too little can find more: by any of its words, or by its meaning.
-
-    A search with sorts cannot.
-    """
+    """Return whether any word, or the meaning, can find more; with sorts, nothing can."""
     if question.query.sorts:
         return False
     by_meaning = memory.meaning is not None and question.meaning is not False
@@ -159,10 +153,10 @@ def may_widen(question: SearchQuestion, memory: SearchCache) -> bool:
 
 
 def standing(inquiry: Inquiry) -> tuple[Search, Sequence[int]]:
-    """Return the search, and the counters of its first hits in their order, whatever page the question asks for.
+    """Return the search, and the first counters, whatever the page: as many as a walk may have (``walk_hits``), and one
+    more.
 
-    These are as many hits as a walk may have (``walk_hits``), and one more if there are more. Raises what ``search``
-    raises.
+    Raises what ``search`` raises.
     """
     search = prepare(inquiry)
     index_search = msgspec.structs.replace(search, limit=inquiry.options.walk_hits + 1)
@@ -172,20 +166,18 @@ def standing(inquiry: Inquiry) -> tuple[Search, Sequence[int]]:
 
 
 def page_of_counters(inquiry: Inquiry, counters: Sequence[int]) -> HitPage:
-    """Return a page of the objects with these counters, in this order, without those that are no hits any more.
+    """Return a page of these objects in this order, without what is no hit any more.
 
-    Total and facets are those of the whole query at present. Whether the objects lie in the query's locations is not
-    checked again, because the search that found them has checked it. If a location does not exist any more, total and
-    facets are left out. Raises what ``search`` raises.
+    Total and facets are the query's at present, and left out if a location is gone. Locations are not checked again.
+
+    Raises what ``search`` raises.
     """
     return show(inquiry, counters, *searches_of_counters(inquiry))
 
 
 def searches_of_counters(inquiry: Inquiry) -> tuple[Search, Search]:
-    """Prepare the two searches that show objects which the question has found before.
-
-    The first one checks and shows these objects. It has no locations, because these were checked when the objects were
-    found. The second one gives the total and the facets of the whole query.
+    """Prepare two searches for hits found before: one without locations, already checked, for the objects, one for
+    total and facets.
     """
     query = inquiry.question.query
     anywhere = msgspec.structs.replace(query, locations=())
@@ -222,7 +214,7 @@ def show(inquiry: Inquiry, counters: Sequence[int], index_search: Search, count_
 
 
 def prepare(inquiry: Inquiry) -> Search:
-    """The search's limit is 0: replace it before you run the search.
+    """Prepare a search whose limit, 0, is to be replaced.
 
     Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """

@@ -1,7 +1,6 @@
 """Does a query fit a repository's types?
 
-An object meets the negative comparison if none of its values meets the positive one. So an object without a value meets
-the negative comparison, too.
+The negative comparison is met if no value meets the positive one, so also by an object without a value.
 """
 
 import calendar
@@ -55,7 +54,7 @@ FITTING: Mapping[values.Kind, tuple[PropertyOperator, ...]] = {
     "date": _OF_NUMBERS,
     "boolean": (*_EQUALITY, *_PRESENCE),
 }
-"""The operators of a ``property`` that fit each kind of property. IN and NOT_IN fit every kind."""
+"""IN and NOT_IN fit every kind, too."""
 
 _NEGATIONS: Mapping[str, PropertyOperator] = {
     "NOT_EQUAL": "EQUAL",
@@ -84,15 +83,15 @@ class Catalogue(Protocol):
 
 
 ACL_NAME = "acl_name"
-"""The property that names an object's ACL. Its values mean different ACLs to different callers, so ids are compared."""
+"""The property whose values mean different ACLs to different callers, so ids are compared."""
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """If no types are returned, every type fits.
+    """Without types, every type fits; locations are left out.
 
-    The query's locations are not returned. ``acls`` maps a text of ``acl_texts`` to the id of the ACL that the caller
-    means by it. A text that is not in ``acls`` names no ACL. Relative dates count from ``now``. Raises UnknownType,
-    UnknownProperty, WrongValue.
+    ``acls`` maps texts of ``acl_texts`` to the caller's ACLs; other texts name none. Relative dates count from ``now``.
+
+    Raises UnknownType, UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
@@ -121,10 +120,7 @@ def property_names(condition: Condition | None) -> frozenset[str]:
 
 @contextmanager
 def naming_place(place: str) -> Iterator[None]:
-    """Add the place in the document to the sentence of a refusal that the block raises.
-
-    It does so for UnknownType, UnknownProperty and WrongValue.
-    """
+    """Add the place in the document to UnknownType, UnknownProperty and WrongValue."""
     try:
         yield
     except (UnknownType, UnknownProperty, WrongValue) as refusal:

@@ -1,7 +1,7 @@
 """What must an object meet?
 
-Strings are compared by their folded forms (docs/decisions/0079). A comparison matches if any one value of the property
-does. A property without a value matches only the negation of a comparison.
+Strings are compared folded (docs/decisions/0079). Any one value is enough; without one, a property matches only the
+negation of a comparison.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from muniment.repository.search.aql.tree import Fulltext, Value
 
 
 class OneOf(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values. With ``written``, strings are compared as written, with their case."""
+    """A property with one of these values; ``written`` strings count with their case."""
 
     name: str
     values: tuple[Value, ...]
@@ -22,7 +22,7 @@ class OneOf(msgspec.Struct, frozen=True, tag=True):
 
 
 class Between(msgspec.Struct, frozen=True, tag=True):
-    """A property with a value between two bounds. A bound is included unless it is open; None means no bound."""
+    """None means no bound; a bound is included unless it is open."""
 
     name: str
     low: Value | None
@@ -32,7 +32,7 @@ class Between(msgspec.Struct, frozen=True, tag=True):
 
 
 class Like(msgspec.Struct, frozen=True, tag=True):
-    """A property with a string whose folded form matches one of these folded patterns."""
+    """Folded patterns match the folded string."""
 
     name: str
     patterns: tuple[Pattern, ...]
@@ -45,7 +45,7 @@ class HasValue(msgspec.Struct, frozen=True, tag=True):
 
 
 class Carries(msgspec.Struct, frozen=True, tag=True):
-    """An object that carries one of the ACLs with these ids."""
+    """An object with one of these ACLs, by id."""
 
     acls: tuple[int, ...]
 
@@ -57,7 +57,7 @@ class Unless(msgspec.Struct, frozen=True, tag=True):
 
 
 class ConditionSet(msgspec.Struct, frozen=True, tag=True):
-    """Conditions that must all be met (AND), or of which at least one must be met (OR)."""
+    """All (AND), or at least one (OR), must be met."""
 
     operator: Literal["AND", "OR"]
     conditions: tuple["Condition", ...]
@@ -68,7 +68,7 @@ Condition: TypeAlias = Single | Unless | ConditionSet
 
 
 def singles(condition: Condition | None) -> Iterator[Single]:
-    """List the comparisons and the keywords of a condition in their order, those that must not be met too."""
+    """List all comparisons and keywords in order, negated ones too."""
     match condition:
         case ConditionSet():
             for part in condition.conditions:
@@ -82,10 +82,8 @@ def singles(condition: Condition | None) -> Iterator[Single]:
 
 
 class BoundQuery(msgspec.Struct, frozen=True):
-    """The objects of these types that meet the condition; without types, objects of any type.
-
-    Former versions are left out unless ``all_versions`` is set. ``locale`` names the language of the keywords. Without
-    it, they may be of any language of the index.
+    """Without types, the objects may be of any. Former versions are left out unless ``all_versions``. Without
+    ``locale``, keywords may be of any language of the index.
     """
 
     types: tuple[str, ...] = ()

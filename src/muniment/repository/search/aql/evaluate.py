@@ -18,7 +18,7 @@ from muniment.repository.search.aql.tree import Fulltext, Value
 
 
 class Properties:
-    """The ACL and the properties of one object. No keywords match it, because its text is not given."""
+    """The values of one object, whose text is not given: no keywords match."""
 
     def __init__(self, acl: int, values: Mapping[str, Sequence[Value]]) -> None:
         self._acl = acl

@@ -2,7 +2,7 @@
 
 AND binds tighter than OR, NOT applies to the next term, and a blank means AND. AND and OR are operators only between
 two terms, and NOT only before a term; anywhere else they are words. Stray punctuation and unclosed quotation marks are
-ignored: ``'not'`` is a word. Source: docs/aql.md, "By keywords".
+ignored. Source: docs/aql.md, "By keywords".
 """
 
 import re
@@ -28,13 +28,10 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""The characters of scripts without blanks between words, for a regular expression. Each character counts as a word.
-
-The scripts are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
-"""
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese, for a regular expression; each character counts as a word."""
 
 EMOJI = "\u231a\u231b\u23e9-\u23f3\u2600-\u2767\u2794-\u27bf\u2b50\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
-"""Emoji and other pictures, for a regular expression. Each counts as a word."""
+"""Each counts as a word in a regular expression."""
 
 _EMOJI = re.compile(f"[{EMOJI}]")
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
@@ -50,14 +47,14 @@ _PLAIN = re.compile(r"(?:[^\W_]|[*?])+")
 
 
 class _Piece(NamedTuple):
-    """A word, a phrase or a bracket, as written in the text."""
+    """A piece as written in the text."""
 
     kind: str
     text: str
 
 
 def read(text: str, limits: QueryLimits) -> Keywords | None:
-    """Read keywords; None if the text holds only punctuation. Raises BadQuery for a query beyond a limit."""
+    """Return None for punctuation only. Raises BadQuery beyond a limit."""
     pieces = []
     terms = 0
     for match in _PIECE.finditer(text):
@@ -75,9 +72,8 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
 
 
 def read_words(text: str, limits: QueryLimits) -> Keywords | None:
-    """Read words that must all match; nothing in the text is an operator, a phrase or a wildcard.
-
-    Return None if the text holds only punctuation. Raises BadQuery for more words than ``limits`` allow.
+    """Read words that must all match, without operators, phrases or wildcards. Return None for punctuation only. Raises
+    BadQuery beyond ``limits``.
     """
     words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(_belongs_to_a_word, word))]
     check_count(sum(_count_words(word.text) for word in words), limits)
@@ -85,9 +81,8 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
 
 
 def count_words(keywords: Keywords | None) -> int:
-    """Count the words, including those in phrases.
-
-    A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more, also within joined words (``a-*b``).
+    """Count words, also in phrases. One that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more, also within
+    joined words (``a-*b``).
     """
     open_words = [
         word
@@ -105,7 +100,7 @@ def check_count(number: int, limits: QueryLimits) -> None:
 
 
 def fuzzy(keywords: Keywords) -> Keywords:
-    """Let each word also match if one letter differs; phrases and words with wildcards stay as they are."""
+    """Allow each word one other letter; phrases and wildcards stay."""
     return Term(keywords.text, fuzzy=True) if isinstance(keywords, Term) else with_parts(keywords, fuzzy)
 
 

@@ -10,24 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 SIMILAR_FROM = 4
-"""The fewest characters of a word in which ``fuzzy`` allows one letter to differ."""
+"""A shorter word is not ``fuzzy``."""
 
 LONGEST_SIMILAR = 40
-"""The most characters of a word in which ``fuzzy`` allows one letter to differ."""
+"""A longer word is not ``fuzzy``."""
 
 OPEN_CLAUSES = 32
-"""A text that begins with a wildcard counts this many clauses more: an engine compares it with every word or value."""
+"""A text that begins with a wildcard counts this many clauses more, because an engine compares it with every word or
+value.
+"""
 
 
 JOINED = "\U000187f0"
-"""The mark at the end of a word that is written in several parts, such as wi-fi. No text holds this letter."""
+"""This mark, a letter that no text holds, ends a word written in several parts, such as wi-fi."""
 
 
 class Gap(enum.IntEnum):
-    """A wildcard. It is a number, so that no text can equal it.
-
-    ``JOINED`` stands for the mark at the end of a joined word, or for nothing.
-    """
+    """A wildcard: a number, which equals no text. ``JOINED`` stands for the mark of a joined word, or for nothing."""
 
     RUN = 1
     ONE_OR_NONE = 2
@@ -38,13 +37,13 @@ _SIGNS = {"*": Gap.RUN, "?": Gap.ONE_OR_NONE}
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A text with wildcards: literal texts and gaps, in order."""
+    """Literal texts and gaps, in order."""
 
     pieces: tuple[str | Gap, ...]
 
     @property
     def begins_open(self) -> bool:
-        """To match such a pattern, an engine must read every value."""
+        """For such a pattern, an engine reads every value."""
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     @property
@@ -81,7 +80,7 @@ def read(text: str) -> Pattern:
 
 
 def matcher(several: Sequence[Pattern]) -> Callable[[str], bool]:
-    """For many texts, it takes a small part of the time that ``Pattern.matches`` takes."""
+    """Match many texts in a small part of the time of ``Pattern.matches``."""
     expressions = ["".join(map(_expression, each.pieces)) for each in several if not each.has_several_gaps]
     whole = re.compile("|".join(expressions) if expressions else "(?!)", re.DOTALL)
     others = [each for each in several if each.has_several_gaps]
@@ -93,9 +92,8 @@ def has_gaps(text: str) -> bool:
 
 
 def similar(text: str) -> tuple[Pattern, ...]:
-    """The difference is one letter more, one letter less, another letter, or two neighbours in the other order.
-
-    A text shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches only itself.
+    """Allow one letter more, less or other, or two neighbours exchanged, unless the text is shorter than SIMILAR_FROM
+    or longer than LONGEST_SIMILAR.
     """
     if not SIMILAR_FROM <= len(text) <= LONGEST_SIMILAR:
         return (Pattern((text,)),)

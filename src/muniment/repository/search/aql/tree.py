@@ -1,7 +1,7 @@
 """The query tree: what a query means, however it was written, in the code's own (neutral) names.
 
-Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywords. ``place`` is the place of an
-expression in its document; refusals name it.
+Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywords. ``place`` of an expression is that
+in its document; refusals name it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import msgspec
 from muniment.repository.options import RepositoryOptions
 
 Value: TypeAlias = str | int | float | bool
-"""A value of a property. In a query it is a text; after ``bind``, it has the property's kind."""
+"""A query has texts; after ``bind``, values have the property's kind."""
 
 PropertyOperator = Literal[
     "EQUAL",
@@ -28,10 +28,8 @@ PropertyOperator = Literal[
     "IS_NULL",
     "IS_NOT_NULL",
 ]
-"""The comparisons of a ``property`` expression."""
 
 AgeOperator = Literal["EQUAL", "GREATER_THAN", "LESS_THAN", "GREATER_EQUAL", "LESS_EQUAL"]
-"""The comparisons of a ``relative-date`` expression."""
 
 TimeUnit = Literal["MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"]
 
@@ -39,11 +37,9 @@ FacetSort = Literal["FREQUENCY", "VALUE_ASCENDING", "VALUE_DESCENDING", "NONE"]
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
-    """How large a query may be.
+    """``depth`` limits nesting, ``clauses`` expressions, list values and keywords together.
 
-    ``depth`` limits the nesting of expressions or parentheses, ``clauses`` the number of expressions, list values and
-    keywords together. A comparison for which an engine must read every value, such as one that begins with a wildcard,
-    counts ``patterns.OPEN_CLAUSES`` more.
+    A comparison that reads every value, such as one that begins with a wildcard, counts ``patterns.OPEN_CLAUSES`` more.
     """
 
     depth: int = 20
@@ -55,10 +51,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True, tag=True):
-    """One word, in any grammatical form.
-
-    If punctuation splits the text into several words, they must follow each other. With ``fuzzy``, a single word of
-    4 to 40 characters also matches words that differ in one letter (``patterns.similar``).
+    """One word, in any grammatical form; parts that punctuation splits must follow each other. With ``fuzzy``, one of 4
+    to 40 characters may differ in one letter (``patterns.similar``).
     """
 
     text: str
@@ -66,46 +60,45 @@ class Term(msgspec.Struct, frozen=True, tag=True):
 
 
 class Wild(msgspec.Struct, frozen=True, tag=True):
-    """Words with wildcards: ``*`` stands for any run of letters and digits, ``?`` for one or none.
-
-    If punctuation splits the text into several words, they must follow each other. No word is reduced to its stem.
+    """Words with ``*`` for any run of letters and digits, ``?`` for one or none; parts follow each other, without
+    stemming.
     """
 
     text: str
 
 
 class Phrase(msgspec.Struct, frozen=True, tag=True):
-    """These words in this order and in this form (no stemming)."""
+    """Words in this order and form (no stemming)."""
 
     text: str
 
 
 class Both(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """All parts must match. ``loose`` says that each "and" between them, if any, may be an ordinary word."""
+    """All must match; if ``loose``, each "and" between may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
     loose: bool = False
 
 
 class Either(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """At least one part must match. ``loose`` says that each "or" between them may be an ordinary word."""
+    """One must match; if ``loose``, each "or" between may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
     loose: bool = False
 
 
 class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """The part must not match. ``loose`` says that the "not" before it may be an ordinary word."""
+    """The part must not match; if ``loose``, the "not" before it may be an ordinary word."""
 
     part: "Keywords"
     loose: bool = False
 
 
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
-    """Of the ``words`` that are no stop words, at least one must match. If all are stop words, any of them is enough.
+    """One of the ``words`` that are no stop words must match; if all are, any is enough.
 
-    If there are ``needed`` parts, all of these must match, and then none of the words has to. Objects that also meet
-    ``first`` score higher than all others; without ``needed`` parts, they match in any case.
+    But if there are ``needed`` parts, all of these must match, and none of the words. Objects that meet ``first`` score
+    higher than all others; without ``needed`` parts, they match in any case.
     """
 
     first: "Keywords"
@@ -117,7 +110,7 @@ Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 def words_of(keywords: Keywords | None) -> Iterator[Term | Wild | Phrase]:
-    """List the words and phrases of keywords in their order, those that must not match too."""
+    """List all in order, negated ones too."""
     match keywords:
         case Both() | Either():
             for part in keywords.parts:
@@ -146,9 +139,8 @@ def with_parts(keywords: Keywords, change: Callable[["Keywords"], "Keywords"]) -
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Keywords that match an object's metadata or content. Without a word, they are None and match nothing.
-
-    Objects that meet the keywords and hold the ``sequence`` score higher than all others.
+    """Keywords for metadata or content; None, without a word, match nothing. Objects that also hold the ``sequence``
+    score higher than all others.
     """
 
     keywords: Keywords | None
@@ -156,10 +148,10 @@ class Fulltext(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Property(msgspec.Struct, frozen=True, tag=True):
-    """A property compared with one value.
+    """If ``exact``, ``*`` and ``?`` are no wildcards.
 
-    If ``exact`` is set, the characters ``*`` and ``?`` are no wildcards. With ``fuzzy``, EQUAL, CONTAINS and their
-    negations let one letter differ (``patterns.similar``), unless ``exact`` is set or the value holds wildcards.
+    With ``fuzzy``, EQUAL, CONTAINS and their negations let one letter differ (``patterns.similar``), unless ``exact``,
+    or with wildcards.
     """
 
     name: str
@@ -171,7 +163,7 @@ class Property(msgspec.Struct, frozen=True, tag=True):
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values (IN), or that has none of them (NOT_IN)."""
+    """A property with (IN), or without (NOT_IN), one of these values."""
 
     name: str
     operator: Literal["IN", "NOT_IN"]
@@ -180,7 +172,7 @@ class PropertyList(msgspec.Struct, frozen=True, tag=True):
 
 
 class PropertyRange(msgspec.Struct, frozen=True, tag=True):
-    """A property that has a value from ``low`` to ``high``, both included."""
+    """Both ends are included."""
 
     name: str
     operator: Literal["BETWEEN"]
@@ -190,7 +182,7 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
 
 class RelativeDate(msgspec.Struct, frozen=True, tag=True):
-    """A date compared with the moment of the search plus ``amount`` units of time. ``amount`` may be negative."""
+    """A date compared with now plus ``amount`` units, perhaps negative."""
 
     name: str
     operator: AgeOperator
@@ -200,7 +192,7 @@ class RelativeDate(msgspec.Struct, frozen=True, tag=True):
 
 
 class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
-    """Expressions that must all match (AND), or of which at least one must match (OR)."""
+    """All (AND), or at least one (OR), must match."""
 
     operator: Literal["AND", "OR"]
     expressions: tuple["Expression", ...]
@@ -211,7 +203,7 @@ Expression: TypeAlias = Single | ExpressionSet
 
 
 def singles(expression: Expression | None) -> Iterator[Single]:
-    """List the expressions in an expression that are no sets, in their order."""
+    """List what is no set, in order."""
     if isinstance(expression, ExpressionSet):
         for part in expression.expressions:
             yield from singles(part)
@@ -220,10 +212,7 @@ def singles(expression: Expression | None) -> Iterator[Single]:
 
 
 class SortCriterion(msgspec.Struct, frozen=True):
-    """A property by which hits are ordered.
-
-    With ``ascii``, texts are compared by code points, otherwise without case. ``lang`` has no effect.
-    """
+    """With ``ascii``, texts are compared by code points, else without case. ``lang`` has no effect."""
 
     name: str
     ascending: bool = True
@@ -233,9 +222,8 @@ class SortCriterion(msgspec.Struct, frozen=True):
 
 
 class Location(msgspec.Struct, frozen=True):
-    """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it.
-
-    ``repository`` names the folder's repository; empty means any. Only a search of all repositories reads it.
+    """A folder by path or id; with ``descendants``, also those below. Only a search of all repositories reads
+    ``repository``, empty for any.
     """
 
     path: str = ""
@@ -246,10 +234,7 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class FacetDefinition(msgspec.Struct, frozen=True):
-    """How hits are counted by the values of a property.
-
-    ``sort`` is None if the definition names none. A negative ``max_values`` asks for all values.
-    """
+    """How hits are counted; a negative ``max_values`` means all."""
 
     id: str
     attributes: tuple[str, ...] = ()
@@ -262,10 +247,9 @@ class FacetDefinition(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):
-    """A query for the objects of these types and their sub-types, in one of these locations, that meet the condition.
+    """A query for objects of these types and sub-types in one of the locations.
 
-    ``repositories`` names the repositories to search; a search of one repository refuses any other name. Facets count
-    the first ``facet_hits`` hits, or all if ``facet_hits`` is None.
+    A search of one repository refuses another in ``repositories``. Facets count the first ``facet_hits``, or all.
     """
 
     types: tuple[str, ...] = ()

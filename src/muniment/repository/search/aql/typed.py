@@ -1,7 +1,8 @@
 """What does a person mean who types a question?
 
-So AND, OR and NOT are operators only in capitals, and only if other words are not in capitals. Source: docs/aql.md, "As
-people type"; docs/decisions/0092.
+AND, OR and NOT are operators only in capitals, and if other words are not.
+
+Source: docs/aql.md, "As people type"; docs/decisions/0092.
 """
 
 import itertools
@@ -20,13 +21,13 @@ _PIECE = re.compile(
 )
 _EVERYTHING = re.compile(r"[*.:?]*\*[*.:?]*")
 _NO_FIELD = re.compile(r"//|[)\\]")
-"""How what follows a colon begins if the word before the colon is no field, as in ``http://``."""
+"""After a colon, this shows that the word before is no field, as in ``http://``."""
 
 _AFTER_A_VALUE = ".,;:!?"
 
 
 class TypedField(NamedTuple):
-    """A field with its value, and the text that says so in the question. With ``unwanted``, it leaves objects out."""
+    """A field as written in the question; an ``unwanted`` one leaves objects out."""
 
     name: str
     value: str
@@ -35,22 +36,21 @@ class TypedField(NamedTuple):
 
 
 IsReadable: TypeAlias = Callable[[TypedField], bool]
-"""Says whether a field of ``FIELDS`` can narrow a question to its value."""
+"""Says whether the value of a field of ``FIELDS`` can narrow a question."""
 
 
 class LeftOut(NamedTuple):
-    """What a question leaves out, as it was written, and the same question in which it is a word like the others."""
+    """What is left out, as written, and the question with it as a word."""
 
     written: str
     as_word: str
 
 
 class Translation(NamedTuple):
-    """A question in the language of keywords (``text``), and the ``fields`` that narrow it.
+    """``text`` is in the language of keywords, narrowed by ``fields``.
 
-    ``words`` are what looks like a field and is searched as words: an unknown field, or one whose value cannot be read.
-    ``misplaced`` are fields beside an OR or in parentheses, where they cannot narrow the whole question. They are
-    searched as words, too.
+    ``words`` look like fields but are searched as words: unknown, or with unreadable values. So are ``misplaced`` ones,
+    beside an OR or in parentheses.
     """
 
     text: str
@@ -70,14 +70,14 @@ def has_fields(text: str) -> bool:
 
 
 class _Open(NamedTuple):
-    """An open parenthesis: the list that gets the pieces in it, and where it begins in the text if it is left out."""
+    """An open parenthesis: the list for its pieces, and where it begins if it is left out."""
 
     target: list[str]
     left_out_from: int | None
 
 
 class _Translator:
-    """``_question`` gets the translated pieces, and ``_unwanted`` those that are left out of the whole question."""
+    """``_unwanted`` gets what is left out of the whole question."""
 
     def __init__(self, text: str, is_readable: IsReadable) -> None:
         self._text = text

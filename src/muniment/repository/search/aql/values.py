@@ -11,10 +11,10 @@ from muniment.repository.search.aql.tree import Value
 from muniment.repository.store.objects.properties import properties
 
 Kind: TypeAlias = properties.PropertyKind
-"""The kinds of properties. A date is an ``Instant``, exact to the millisecond."""
+"""A date is an ``Instant``, exact to the millisecond."""
 
 LONGEST_BOUND = 100
-"""The most characters of a bound of a range of strings."""
+"""A bound of a range of strings has so many characters."""
 
 _NOT_KEYWORDS = frozenset({"owner_name", "acl_name", "language_code"})
 _SYSTEM = ("r_", "i_", "a_")
@@ -27,10 +27,10 @@ _FALSE = frozenset({"false", "f", "0"})
 
 
 def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) -> Iterator[tuple[str, str]]:
-    """List the metadata that keywords look at, in a fixed order: title, subject, object_name, then the others by name.
+    """List what keywords look at: title, subject, object_name, then others by name.
 
-    Values that are no strings are left out. So are the properties that the repository writes (``r_``, ``i_``, ``a_``),
-    the names of owners and ACLs, the codes of languages, and the properties of kind id (``ids``).
+    Left out are values that are no strings, what the repository writes (``r_``, ``i_``, ``a_``), names of owners and
+    ACLs, codes of languages, and properties of kind id (``ids``).
     """
     leading = [name for name in ("title", "subject", "object_name") if name in values]
     for name in (*leading, *sorted(set(values).difference(leading))):
@@ -42,7 +42,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
 
 
 def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
-    """With ``end``, a date without a time becomes the last moment of the day.
+    """With ``end``, a date without a time is the last moment of the day.
 
     Raises WrongValue.
     """

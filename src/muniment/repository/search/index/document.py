@@ -12,12 +12,10 @@ from muniment.repository.store.objects.table import StoredObject
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One object in the index: its searchable values, its text, its owner and its ACL.
+    """One object in the index.
 
-    ``values`` holds every searchable property by its neutral name, which no setting changes. A double is held as a
-    float, and a date as an instant. ``ids`` names the properties that hold ids, in which keywords are not sought.
-    ``embedding`` is the id of the embedding of the object's heading and text, or 0 while there is none. A ``former``
-    version is found only if a search asks for all versions.
+    ``values`` have neutral names; doubles are floats, dates instants. Keywords are not sought in ``ids``. ``embedding``
+    is an id, or 0. A ``former`` version is found only if all versions are sought.
     """
 
     key: str
@@ -40,10 +38,7 @@ def document(
     ids: AbstractSet[str] = frozenset(),
     embedding: int = 0,
 ) -> Document:
-    """Make the document of an object from its row, its searchable values and the text of its content.
-
-    ``ids`` names all custom properties of kind id that the repository's types define.
-    """
+    """``ids`` are all custom properties of kind id."""
     storable = {
         name: tuple([whole(value) if isinstance(value, str) else value for value in of_name])
         for name, of_name in values.items()

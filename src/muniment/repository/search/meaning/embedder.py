@@ -1,6 +1,6 @@
 """The embedder: it follows the change logs, and keeps the embedding of every object up to date.
 
-It does not embed again what it has stored already, so an embedder that is killed repeats little.
+It does not embed again what is stored, so a killed one repeats little.
 """
 
 import threading
@@ -31,15 +31,15 @@ from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.repositories import Repository
 
 FOLLOWER = "meaning"
-"""The name under which the embedder notes how far it has read the change logs."""
+"""It notes its place in the change logs by this name."""
 
 _OBJECTS, _LINES = 100, 200
 
 _PASSAGES = 16
-"""The most passages that the confined process gets at one time, unless one object has more."""
+"""The confined process gets so many at a time, or those of one object."""
 
 _TRIES = 3
-"""How often the embedder tries a text. If every try fails, the text gets no vectors, and is found only by its words."""
+"""A text that fails so often gets no vectors: only its words find it."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
@@ -53,11 +53,11 @@ class Embeds(Protocol):
     """What turns texts into vectors: a confined process."""
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text. Raises NotEmbedded."""
+        """Raises NotEmbedded."""
 
 
 class Embedder:
-    """Embeds the objects of all repositories, some objects at a time. ``clock`` tells the time."""
+    """Embeds the objects of all repositories, some at a time."""
 
     def __init__(self, database: Database, embeds: Embeds, clock: Callable[[], Instant]) -> None:
         self._database, self._embeds, self._clock = database, embeds, clock
@@ -143,10 +143,7 @@ class Embedder:
         return stale
 
     def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> bool:
-        """Return False if the lease is lost meanwhile, else True.
-
-        After False, some of the objects may not be embedded.
-        """
+        """Return False if the lease is lost, and some may not be embedded."""
         for group in _groups(stale):
             try:
                 new = self._vectors_of(group)
@@ -161,7 +158,7 @@ class Embedder:
         return True
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
-        """If the group has one object, the failure is counted for the object."""
+        """Count a failure for the object if the group has one."""
         try:
             of_each = iter(self._embeds.vectors([text for each in group for text in each.passages]))
         except NotEmbedded:
@@ -197,15 +194,13 @@ def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
 
 
 class _Pass(msgspec.Struct):
-    """A pass over all objects: the log's position when it began, and the counter of the last object that it reached."""
+    """``start`` is the log's position at the beginning, ``after`` the last counter reached."""
 
     start: changes.Position
     after: int = 0
 
 
 class _Stale(NamedTuple):
-    """An object whose passages must be embedded."""
-
     object_id: str
     digest: bytes
     passages: list[str]

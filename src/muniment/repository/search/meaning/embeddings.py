@@ -1,6 +1,6 @@
-"""The embeddings of objects: for each object, a vector for each of its passages.
+"""The embeddings of objects: a vector for each passage.
 
-So an id in an index always stands for the same vectors. The database deletes the row with its object.
+An id in an index always stands for the same vectors. The database deletes the row with its object.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 
 DIMENSIONS = 384
-"""How many numbers a vector has. Each number is a signed byte. Only a vector's direction counts, not its length."""
+"""Each number is a signed byte; only a vector's direction counts."""
 
 embeddings = sa.Table(
     "embeddings",
@@ -32,9 +32,8 @@ _T = TypeVar("_T")
 
 
 class Embedding(msgspec.Struct, frozen=True):
-    """The id of an object's row, and the digest of what the row was made from (``passages.digest``).
-
-    The id is 0 if the row has no vectors: then the object is near nothing.
+    """``digest`` is of what the row was made from (``passages.digest``). The id is 0 without vectors: the object is
+    near nothing.
     """
 
     id: int
@@ -42,7 +41,7 @@ class Embedding(msgspec.Struct, frozen=True):
 
 
 class NewEmbedding(msgspec.Struct, frozen=True):
-    """The vectors of an object's passages, one after the other, ``DIMENSIONS`` bytes each."""
+    """Vectors of passages, ``DIMENSIONS`` bytes each."""
 
     object_id: str
     digest: bytes
@@ -64,10 +63,7 @@ def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embeddi
 
 
 def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
-    """Return how many vectors these rows have together; rows that are gone have none.
-
-    Once the count is above ``most``, the remaining rows are not counted.
-    """
+    """Rows that are gone have none; beyond ``most``, counting ends."""
     count = 0
     for portion in _portions(ids):
         size = sa.func.sum(sa.func.length(embeddings.c.vectors))
@@ -78,7 +74,7 @@ def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
 
 
 def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the vectors of these rows with their ids, in no order; rows that are gone are left out."""
+    """Yield them with ids, in no order, without rows that are gone."""
     for portion in _portions(ids):
         query = sa.select(embeddings.c.id, embeddings.c.vectors).where(embeddings.c.id.in_(portion))
         for row_id, row_vectors in cx.execute(query):
@@ -86,10 +82,7 @@ def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
 
 
 def keep_embeddings(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
-    """Store the embeddings of these objects, and note in the change log that the index must take them in.
-
-    Objects that are gone are left out. Returns how many embeddings were stored.
-    """
+    """Store, and note for the index, what objects still exist; return how many."""
     former = embeddings.c.object_id.in_([each.object_id for each in new])
     cx.execute(embeddings.delete().where(former))
     stored_ids = []

@@ -11,22 +11,20 @@ from tokenizers import Tokenizer
 from muniment.repository.search.meaning.embeddings import DIMENSIONS
 
 _TOKENS = 256
-"""How many tokens of a text the model reads at most."""
 
 _CHARACTERS = 200
-"""How many characters of a question are looked at to say whether the model knows its words."""
+"""So many characters of a question say whether the model knows its words."""
 
 _AT_A_TIME = 8
 
 _LEAST_LETTERS = 2
-"""How many letters and digits the pieces of a text have at least, on average, if the model knows the text's words.
-
-The model cuts a word that it does not know into pieces, and a word that is none into pieces of a letter or two.
+"""On average, the pieces of a known text have so many letters and digits: the model cuts what it does not know into
+pieces, and what is no word into pieces of a letter or two.
 """
 
 
 class Encoder:
-    """The model, read from ``folder`` into the memory of this process. It computes in one thread."""
+    """The model of ``folder`` in memory, in one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -35,7 +33,7 @@ class Encoder:
         self._model = ctranslate2.Encoder(str(folder), device="cpu", inter_threads=1, intra_threads=1)
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector for each text: the mean of the model's output for the text's tokens, scaled to length 1."""
+        """Return the mean of the model's output for the tokens, scaled to length 1."""
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         found = np.zeros((len(tokens), DIMENSIONS), np.float32)
         by_length = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
@@ -55,6 +53,6 @@ class Encoder:
 
 
 def as_bytes(vectors: NDArray[np.float32]) -> bytes:
-    """The largest number of each vector, by magnitude, becomes 127 or -127."""
+    """Make each vector's largest number, by magnitude, 127 or -127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     return bytes(np.rint(vectors * (127 / largest)).astype(np.int8).tobytes())

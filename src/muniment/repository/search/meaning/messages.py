@@ -1,4 +1,4 @@
-"""The messages between the embedder and its confined process: each is its length in 4 bytes, and then its bytes."""
+"""The messages between the embedder and its process: a length in 4 bytes, then the bytes."""
 
 import socket
 import struct
@@ -6,13 +6,12 @@ import struct
 import msgspec
 
 MOST_BYTES = 4_000_000
-"""The most bytes that a message may have."""
 
 _LENGTH = struct.Struct(">I")
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The process has loaded the model. ``fenced`` says whether it is kept off the network."""
+    """The model is loaded; if ``fenced``, off the network."""
 
     fenced: bool
 
@@ -22,7 +21,7 @@ def send(channel: socket.socket, message: bytes) -> None:
 
 
 def receive(channel: socket.socket) -> bytes | None:
-    """Receive a message; None after the last one. Raises OSError, also for a message that is too long or cut off."""
+    """Return None after the last one. Raises OSError, also for one too long or cut off."""
     header = _read(channel, _LENGTH.size)
     if not header:
         return None

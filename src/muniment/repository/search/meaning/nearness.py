@@ -1,8 +1,7 @@
 """Which objects are near in meaning to a question? Objects that the caller may not read are left out.
 
-The question's vector is moved towards the vectors of the objects that answer the question best, by words and meaning
-together (pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in
-proportion to the score of the best hit by words.
+The question's vector is moved towards those that answer it best, by words and meaning together (pseudo-relevance
+feedback, after Rocchio). Nearness then counts in proportion to the score of the best hit by words.
 """
 
 import threading
@@ -20,28 +19,25 @@ from muniment.repository.search.index.contract import LEAD, IndexHit, Near, Sear
 from muniment.repository.search.meaning.vectors import Vector, VectorCache, Vectors
 
 MOST_OBJECTS = 200_000
-"""How many objects a question is compared with at most; a search that could find more is not widened by meaning."""
+"""A search that could find more is not widened by meaning."""
 
 MOST_NEAR = 500
-"""How many objects get a score for their nearness."""
+"""So many get a score for nearness."""
 
 ADDED = 50
-"""How many of the nearest objects may be hits even if they hold none of the words."""
+"""So many may be hits without the words."""
 
 FLOOR = 0.35
-"""How near an object without the question's words must be to it, as a cosine, to be a hit (decision 0102)."""
+"""A hit without the words is so near, as a cosine (decision 0102)."""
 
 _BY_WORDS = 50
-"""The feedback chooses among this many of the best hits by words, and as many of the nearest objects."""
+"""The feedback chooses among so many hits by words, and nearest objects."""
 
 _FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
-"""How many objects the question is moved towards, and the weight of their mean. The question's own weight is 1."""
+"""The question is moved towards so many objects, whose mean has this weight; its own is 1."""
 
 _FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
-"""The weight of nearness in the choice of objects for the feedback, and its weight in the answer.
-
-The score of the best hit by words counts as 1.
-"""
+"""Nearness has these weights, for the feedback and in the answer; the best hit by words counts as 1."""
 
 _QUESTIONS = 2_000
 
@@ -52,16 +48,15 @@ class TextEncoder(Protocol):
     """Turns the text of a question into a vector."""
 
     def vectors(self, texts: Sequence[str]) -> Vector:
-        """Return a vector of length 1 for each text."""
+        """Return vectors of length 1."""
 
     def knows(self, text: str) -> bool:
-        """Return whether the model knows the words of a text. Otherwise its vector means nothing."""
+        """The vector of unknown words means nothing."""
 
 
 class Meaning:
-    """Finds what is near in meaning, for the searches of one process.
-
-    ``load`` loads the model, at the first question. The process remembers at most ``most_vectors`` vectors.
+    """Finds what is near, for the searches of one process. ``load`` runs at the first question; ``most_vectors`` are
+    remembered.
     """
 
     def __init__(self, load: Callable[[], TextEncoder], most_vectors: int) -> None:
@@ -83,9 +78,10 @@ class Meaning:
     def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
         """``by_words`` is the question's search, ``anything`` the same search without words.
 
-        The result is empty if the model does not know the question's words, and if ``anything`` finds no object with
-        vectors, more than ``MOST_OBJECTS`` of them, or more vectors than the process may remember. Raises what
-        ``Snapshot.search`` raises.
+        The result is empty if the model does not know the words, or ``anything`` finds no vectors, more than
+        ``MOST_OBJECTS``, or more than may be remembered.
+
+        Raises what ``Snapshot.search`` raises.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:

@@ -1,6 +1,6 @@
 """Which texts of an object does the model read?
 
-The model reads at most 256 tokens at one time, which are about 180 English words.
+It reads at most 256 tokens at a time, about 180 English words.
 """
 
 import hashlib
@@ -9,27 +9,24 @@ import re
 from muniment.repository.store.objects.table import StoredObject
 
 MOST = 16
-"""How many passages of an object are embedded at most. They are its first ones."""
+"""The first passages of an object are embedded."""
 
 MODEL = "all-MiniLM-L6-v2"
-"""The model that the embeddings come from."""
+"""Embeddings come from it."""
 
 _WORDS, _CHARACTERS = 180, 1400
-"""How many words a passage has at most, and how many characters."""
+"""A passage has so many."""
 
 READ = MOST * _CHARACTERS
-"""How many characters of a text the model reads at most. Nothing here depends on the rest of a text."""
+"""The model reads so many characters of a text; nothing here depends on the rest."""
 
 _word = re.compile(r"\S+")
 
 
 def passages(heading: str, text: str) -> list[str]:
-    """Cut an object's heading and the beginning of its text into passages; an object without text has none.
-
-    The vector of a heading alone, such as a folder's name, would be near to nearly every question.
-
-    If the last of several passages would be shorter than the others, it begins with words of the passage before it: the
-    vector of a few words would be too near to too many questions.
+    """Cut heading and text; without text, there are none. The vector of a heading alone, such as a folder's name, would
+    be near nearly every question. A short last passage begins with words of the one before, as the vector of a few
+    words would be near too many questions.
     """
     words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
     starts = [0]
@@ -41,18 +38,18 @@ def passages(heading: str, text: str) -> list[str]:
 
 
 def digest(heading: str, text: str) -> bytes:
-    """Return a digest, 16 bytes long, of all that an object's embedding depends on."""
+    """Return 16 bytes of all that an embedding depends on."""
     read = f"{MODEL}\0{_read_by_model(heading, text)}"
     return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def heading(stored: StoredObject) -> str:
-    """Return the text that names an object to people: its title, or its name if it has none."""
+    """Return the title, or the name without one."""
     return str(next(iter(stored.properties.get("title", ())), "")) or stored.name
 
 
 def _read_by_model(heading: str, text: str) -> str:
-    """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
+    """Do not repeat the heading if the text begins with it."""
     beginning = text[:READ]
     if not beginning.strip():
         return ""

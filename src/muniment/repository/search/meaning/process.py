@@ -16,7 +16,7 @@ from muniment.repository.search.meaning.embeddings import DIMENSIONS
 from muniment.repository.store.extraction.findings import Limits
 
 LIMITS = Limits(seconds=3600, memory=1 << 30, characters=0, depth=0)
-"""The processor time of one process, in seconds, and the memory that it may take beside its code and the model."""
+"""Processor time is in seconds; memory is beside code and model."""
 
 _PROGRAM = (sys.executable, "-I", "-m", "muniment.repository.search.meaning.worker")
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "0"}
@@ -29,11 +29,11 @@ class NotEmbedded(Exception):
 
 
 class EmbeddingProcess:
-    """A confined process with the model of ``folder``. It is started when needed.
+    """A confined process with the model of ``folder``, started when needed.
 
-    The process is replaced when it breaks, and after ``_REQUESTS`` requests.
+    It is replaced when it breaks, and after ``_REQUESTS`` requests.
 
-    The kernel ends the process when the thread that started it ends.
+    The kernel ends it with the thread that started it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,7 @@ class EmbeddingProcess:
         self._requests_left = 0
 
     def close(self) -> None:
-        """End the process, even while it computes."""
+        """End it, even while it computes."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -54,7 +54,10 @@ class EmbeddingProcess:
             self._process = None
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text as ``embeddings.DIMENSIONS`` bytes. Raises NotEmbedded."""
+        """Return ``embeddings.DIMENSIONS`` bytes for each.
+
+        Raises NotEmbedded.
+        """
         try:
             channel = self._ensure_process()
             self._requests_left -= 1

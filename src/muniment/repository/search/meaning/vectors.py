@@ -13,11 +13,11 @@ Vector = NDArray[np.float32]
 """One vector, or several as rows."""
 
 _AT_A_TIME = 20_000
-"""How many vectors are compared at one time: as floating-point numbers they take four times the memory."""
+"""So many are compared at a time: as floating-point numbers they take four times the memory."""
 
 
 class Vectors:
-    """The vectors of some objects, each object with one or several. Rows of ``matrix`` are signed bytes."""
+    """Each object has one or several vectors; rows of ``matrix`` are signed bytes."""
 
     def __init__(self, ids: NDArray[np.int64], firsts: NDArray[np.int64], matrix: NDArray[np.int8]) -> None:
         self.ids = ids
@@ -25,7 +25,7 @@ class Vectors:
         self._matrix = matrix
 
     def compare(self, question: Vector) -> tuple[Vector, NDArray[np.int64]]:
-        """Return how near each object is to a question (at most 1), and the row of the object's nearest vector."""
+        """Return nearness, at most 1, and the nearest row of each object."""
         cosines = np.empty(len(self._matrix), np.float32)
         for start in range(0, len(self._matrix), _AT_A_TIME):
             rows = self._matrix[start : start + _AT_A_TIME].astype(np.float32)
@@ -44,10 +44,7 @@ class Vectors:
 
 
 class VectorCache:
-    """Remembers vectors by the ids of their rows, which never change. It never holds more than ``most``.
-
-    Any thread may use it.
-    """
+    """Remembers ``most`` vectors by their rows' ids, which never change, for any thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,10 +53,7 @@ class VectorCache:
         self._forget()
 
     def take(self, cx: Connection, ids: Sequence[int]) -> Vectors | None:
-        """Return the vectors of these embeddings, or None if there are no vectors or more than ``most``.
-
-        ``ids`` are in ascending order. Embeddings that are gone are left out.
-        """
+        """Return None for no vectors, or more than ``most``. ``ids`` ascend; those that are gone are left out."""
         wanted = np.asarray(ids, np.int64)
         with self._lock:
             if not self._remember(cx, wanted):
@@ -81,9 +75,8 @@ class VectorCache:
         self._matrix = np.empty((0, embeddings.DIMENSIONS), np.int8)
 
     def _remember(self, cx: Connection, wanted: NDArray[np.int64]) -> bool:
-        """Read those of the wanted vectors that are missing. Return False if more than ``most`` are wanted, else True.
-
-        If there is no room for them, all vectors are forgotten, and all that are wanted are read.
+        """Read what is missing; return False if more than ``most`` are wanted. Without room, all is forgotten, and all
+        that is wanted is read.
         """
         missing: list[int] = np.setdiff1d(wanted, self._ids, assume_unique=True).tolist()
         if not missing:

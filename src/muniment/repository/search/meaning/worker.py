@@ -1,8 +1,7 @@
 """The confined process: it loads the model, shuts itself in, and then turns texts into vectors.
 
-`process.EmbeddingProcess` starts it, with ``<socket> <parent> <limits> <folder>`` as its arguments.
-Texts come from strangers, and the libraries that read them are not ours. So the process
-can only compute and answer. On a system without seccomp, it is at least cut off from the network.
+`process.EmbeddingProcess` starts it, with ``<socket> <parent> <limits> <folder>``. Texts come from strangers, to
+libraries that are not ours: so the process can only compute and answer, or without seccomp at least reach no network.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Which parts of a condition does one object meet?
 
-The index says which words and phrases match; this module decides comparisons of properties. If a comparison would take
-too long, its outcome is unknown. If the index lacks the object, or has missed a change that hides it from the search,
-the outcome of every word and phrase is unknown.
+The index decides words and phrases, this module comparisons. An outcome is unknown if a comparison would take too long,
+and for words if the index lacks the object, or has missed a change that hides it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,18 +34,15 @@ from muniment.repository.search.index.contract import Leaf, LeafWeight
 Outcome: TypeAlias = Literal["met", "not-met", "unknown"]
 
 MOST_COMPARISONS = 200_000
-"""The most comparisons of the object's values with the query's values. Outcomes beyond that are unknown."""
+"""Further comparisons of the object's values with the query's have unknown outcomes."""
 
 _SHOWN_VALUES = 20
 _LEAVES = {"word", "wildcards", "phrase"}
 
 
 class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """A part of a condition: an expression of the query, or a part of its keywords.
-
-    ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
-    ``phrase``. ``looked_in`` names the fields that were searched for a word or phrase, the ``text`` and the
-    ``metadata``, and ``found_in`` those that hold it.
+    """An expression of the query, or a part of its keywords. ``kind`` is the element, or ``all``, ``any``, ``not``,
+    ``word``, ``wildcards`` or ``phrase``. ``looked_in`` and ``found_in`` are of ``text`` and ``metadata``.
     """
 
     kind: str
@@ -63,9 +59,8 @@ class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=T
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
-        """List the reasons why the part is not met: sentences, each with the place of the failing part in the query.
-
-        The place is empty if the failing part belongs to keywords.
+        """List sentences that say why the part is not met, each with the failing part's place in the query, empty in
+        keywords.
         """
         if self.kind in ("expression-set", "all", "any", "fulltext") and self.parts:
             failing_parts = [part for part in self.parts if part.outcome == "not-met"]
@@ -87,10 +82,9 @@ class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=T
 
 
 class Examiner:
-    """Decides for one object which parts of a condition it meets.
+    """Decides which parts of a condition one object meets.
 
-    ``leaves`` are the answers of the index about the query's words and phrases, or None if the index lacks the object,
-    or has missed a change that hides it from the search.
+    ``leaves`` is None if the index lacks the object, or has missed a change that hides it.
     """
 
     def __init__(
@@ -127,9 +121,8 @@ class Examiner:
         )
 
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
-        """List the words and phrases that match, with the fields where each matches and what it adds to the score.
-
-        Words behind a NOT are left out. A word that matches adds 0 if the part that contains it is not met.
+        """List the words and phrases that match, where each does, and what it adds. Words behind a NOT are left out; a
+        word adds 0 if the part around it is not met.
         """
         leaves = self._leaves or {}
         return [(leaves[leaf], self._found_in(leaves[leaf]), weight) for leaf, weight in self._weights.items()]
@@ -206,7 +199,7 @@ class Examiner:
 
 
 _Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
-"""A part, and the words and phrases that add to its score. A word that adds twice is listed twice."""
+"""A part, with what adds to its score; what adds twice is listed twice."""
 
 _KINDS = {
     Property: "property",

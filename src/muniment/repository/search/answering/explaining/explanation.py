@@ -1,9 +1,8 @@
 """Why is this object a hit of a search, or why not?
 
 A caller who may not browse the object gets the same answer as for an unknown object. What the text says is told only to
-callers who may read it. If the index lacks the object, or has missed a change that hides the object from the search,
-comparisons use the values of the database. Source: docs/aql.md, "Why this hit, and why not that object";
-docs/decisions/0049.
+callers who may read it. If the index lacks the object, or has missed a change that hides it, comparisons use the
+database. Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,24 +28,21 @@ from muniment.repository.store.permissions import acl_entries, acls
 from muniment.repository.store.permissions.principals import OWNER, Permission, Principals
 
 MOST_REASONS = 20
-"""How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""If the rest of a score is above this bound, the rest is shown as one more match (``TermMatch.together``).
-
-The rest is the score without the weights of the words and of nearness in meaning. A smaller rest comes from rounding.
+"""A larger rest, beyond the weights of words and of nearness in meaning, is one more match (``TermMatch.together``). A
+smaller one comes from rounding.
 """
 
 _UNITS = 10_000
-"""How many units make a score of 1. A feed shows scores with four decimals, so a unit is a ten-thousandth."""
+"""A feed shows scores with four decimals."""
 
 
 class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
+    """A word or phrase that matches, and what it adds to the score.
 
-    In a search in which any of several words is enough, there may be one more match (``together``). Its weight is what
-    the score has beyond the weights of the words and of nearness in meaning. The weights of all matches add up to the
-    score as it is shown. ``found_in`` is set for words and phrases alone.
+    Where any word is enough, one match may be ``together``: what the score has beyond the weights of words and of
+    nearness. All weights add up to the score as shown. ``found_in`` is set for words and phrases alone.
     """
 
     term: str
@@ -58,7 +54,7 @@ class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True)
 
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reason why an object is no hit: a ``message``, and the ``part`` of the explanation to which it belongs."""
+    """The ``part`` of the explanation has this reason."""
 
     part: str
     message: str
@@ -66,7 +62,7 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UserRight(msgspec.Struct, frozen=True):
-    """What the user may do with the object, and the entries of the object's ACL that apply to the user."""
+    """``entries`` are those of the object's ACL that apply to the user."""
 
     outcome: Outcome
     permission: Permission
@@ -77,9 +73,8 @@ class UserRight(msgspec.Struct, frozen=True):
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """Whether the index holds the object, and has missed no change that hides it from the search.
-
-    Both are empty if the caller may not read the object's text.
+    """Does the index hold the object, and has it missed no change that hides it? ``missed`` and ``reason`` are empty if
+    the caller may not read the text.
     """
 
     outcome: Outcome
@@ -88,10 +83,8 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Whether a search finds an object if a certain user asks, and why.
-
-    ``text`` is None if the caller may not read the object's text. ``type_name`` and ``types`` are the code's own
-    (neutral) names of types.
+    """Why a search finds an object for a user, or not. ``text`` is None if the caller may not read it. Names of types
+    are neutral.
     """
 
     stored: StoredObject
@@ -120,7 +113,7 @@ def explain(
     user: Callable[[], Principals] | None = None,
     reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
-    """The functions ``question`` and ``user`` are called only after it is known that the caller may see the object.
+    """Call ``question`` and ``user`` only when the caller is known to see the object.
 
     ``reason_not_indexed`` returns why an object could not be indexed, or None. Raises NotPermitted if a caller who is
     no administrator asks for a user, UnknownObject, and what these functions and ``results.search`` raise.
@@ -135,7 +128,7 @@ def explain(
 
 
 class _Explainer:
-    """One question about one object. ``may_tell`` says whether the caller may read the object's text."""
+    """Answers one question; with ``may_tell``, the caller may read the object's text."""
 
     def __init__(
         self,
@@ -298,7 +291,7 @@ class _Explainer:
 
 
 def shares(total: str, weights: Sequence[float]) -> list[str]:
-    """Write the weights with four decimals, rounded so that they add up to ``total`` exactly, if there are any."""
+    """Write weights with four decimals that add up to ``total`` exactly, if there are any."""
     if not weights:
         return []
     units = round(float(total) * _UNITS)

@@ -1,8 +1,9 @@
 """Searches that callers posted as a document, kept for the caller who follows the feed's ``next``.
 
-The query is kept in the code's own (neutral) names, so a link stays valid when an operator changes the names on the
-wire. A new search that exceeds the quota is not refused: the caller's oldest searches and walks are dropped. A query of
-another format, or with damaged bytes, counts as expired: its caller must send the search again.
+Queries have neutral names, so a link outlives changed names on the wire. Beyond the quota, the caller's oldest searches
+and walks are dropped.
+
+A query of another format, or with damaged bytes, counts as expired: its caller must send the search again.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from muniment.repository.search.aql.tree import Query
 from muniment.repository.store import named_locks
 
 FORMAT = 3
-"""The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
+"""Raise it with every change of ``aql.tree``."""
 
 links = sa.Table(
     "links",
@@ -61,17 +62,14 @@ def decode(document: bytes) -> Query:
 
 
 def name(holder: scrolls.Holder, document: bytes) -> str:
-    """Return the link of this caller to this document: 32 hex digits.
-
-    It is the same each time, and different for each caller.
-    """
+    """Return this caller's link to the document: 32 hex digits, the same each time."""
     # The digest covers the format, so that two releases that run side by side never write to the same row.
     whose = f"{FORMAT}\n{holder.repository_id}\n{holder.caller}\n".encode()
     return hashlib.sha256(whose + document).digest()[:16].hex()
 
 
 def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
-    """Return the instant until which the link leads to this document; 0 if the document is not kept."""
+    """Return 0 if the document is not kept."""
     row = _EXPIRY.first(cx, digest=bytes.fromhex(link), document=document)
     return 0 if row is None else int(row[0])
 
@@ -100,7 +98,7 @@ def keep_search(
 def keep_walk(
     cx: Connection, holder: scrolls.Holder, walk: scrolls.Scroll, options: RepositoryOptions, now: Instant
 ) -> bool:
-    """Keep a walk for this caller until it expires; return False if a walk of its name is kept already."""
+    """Return False if a walk of its name is kept already."""
     _wait_for_others(cx, holder.caller)
     if not scrolls.keep_scroll(cx, holder, walk, options.walk_seconds, now):
         return False
@@ -109,9 +107,7 @@ def keep_walk(
 
 
 def follow(cx: Connection, holder: scrolls.Holder, link: str, now: Instant) -> bytes:
-    """Return the document behind a caller's link.
-
-    Raises UnknownLink if the link is unknown, has expired, or belongs to another caller or repository, or if its query
+    """Raises UnknownLink if the link is unknown, has expired, or is another caller's or repository's, or if the query
     has another format.
     """
     try:
@@ -140,7 +136,7 @@ def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
-    """Let one transaction at a time keep searches or walks of the caller. Otherwise the quota could be exceeded."""
+    """Take turns with the caller's other transactions, or they could exceed the quota."""
     named_locks.take(cx, f"links {caller}")
 
 

@@ -1,7 +1,9 @@
 """The documents of saved searches.
 
-But if it was received as an element within other XML, it is written anew. It is read with the names on the wire with
-which it was written, so it keeps its meaning when an operator changes the names. Source: docs/interface.md, ours 12.
+A document within other XML is written anew. It is read with the names on the wire with which it was written, so it
+keeps its meaning when an operator changes them.
+
+Source: docs/interface.md, ours 12.
 """
 
 import msgspec
@@ -48,7 +50,7 @@ def elements(document: SavedDocument, limits: QueryLimits) -> Element:
 def check(
     cx: Connection, view: RepositoryView, document: SavedDocument, options: RepositoryOptions, now: Instant
 ) -> None:
-    """The document's folders are not checked, because whether they exist depends on the caller who executes it.
+    """Do not check folders, whose existence depends on the caller who executes the document.
 
     Raises BadQuery, BadSort, UnknownType, UnknownProperty, NotSearchable, WrongValue.
     """
@@ -58,7 +60,7 @@ def check(
 def check_template(
     cx: Connection, view: RepositoryView, document: SavedDocument, options: RepositoryOptions, now: Instant
 ) -> None:
-    """Check the document of a template as ``check`` does, and its variables, but not their values."""
+    """Check as ``check`` does, and the variables without their values."""
     limits = QueryLimits.of(options)
     root, whole = elements(document, limits), query(document, limits)
     search_templates.check(root, names_of(document), view.catalogue)
@@ -85,7 +87,7 @@ def query(document: SavedDocument, limits: QueryLimits) -> Query:
 
 
 def document_text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
-    """In its own spelling it stays as received, even if it cannot be read any more."""
+    """Write it as received in its own spelling, even if it cannot be read any more."""
     if document.spelling != spelling:
         try:
             element = elements(document, limits)
@@ -96,10 +98,7 @@ def document_text(document: SavedDocument, spelling: Spelling, limits: QueryLimi
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names on the wire with which to read a document.
-
-    Three of them are stored with the document (``WrittenNames``). All others are the defaults.
-    """
+    """Return the names to read a document with: three stored ones (``WrittenNames``), else the defaults."""
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 
 

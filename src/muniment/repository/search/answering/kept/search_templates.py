@@ -1,6 +1,7 @@
 """Search templates: queries with variables.
 
-Values are put into the elements of the document, never into its text. Nothing in a value is an operator or a wildcard.
+Values are put into elements, never into text: nothing in them is an operator or a wildcard.
+
 Source: docs/interface.md, ours 13.
 """
 
@@ -20,7 +21,7 @@ from muniment.repository.search.aql.tree import Expression, ExpressionSet, Query
 DataType = Literal["string", "integer", "double", "boolean", "date"]
 
 SINGLE, SEVERAL, BOUNDS = "variable-value", "variable-values", ("from", "to")
-"""The keys of a variable's values: the key of a single value, the key of a list, and the two keys of a range."""
+"""A variable has one value, a list, or a range, under these keys."""
 
 _KINDS: Mapping[str, str] = {
     kind: f"{kind}-variable" for kind in ("fulltext", "property", "relative-date", "property-list", "property-range")
@@ -29,10 +30,7 @@ _TEXTLESS = ("IS_NULL", "IS_NOT_NULL")
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A variable of a template: its id, its expression, and the values that the document gives it.
-
-    ``property_name`` is as the document spells it, and empty for a full-text expression.
-    """
+    """``property_name`` is spelled as in the document, and empty for full text."""
 
     id: str
     variable_type: str
@@ -44,10 +42,7 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class VariableValue(msgspec.Struct, frozen=True):
-    """The value that a caller gives to a variable.
-
-    ``values`` has the keys that the caller gave (``SINGLE``, ``SEVERAL``, ``BOUNDS``), each with its texts.
-    """
+    """``values`` go by the keys ``SINGLE``, ``SEVERAL``, ``BOUNDS``."""
 
     id: str
     values: Mapping[str, Sequence[str]]
@@ -60,7 +55,7 @@ def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> li
 
 
 def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
-    """Check that a document has a variable, and that each stands for keywords or for values of a searchable property.
+    """Check that there is a variable, and that each stands for keywords or a searchable property.
 
     Raises BadQuery, UnknownProperty.
     """
@@ -83,10 +78,8 @@ def without_variables(query: Query, root: Element) -> Query:
 
 
 def fill(root: Element, names: RepositoryNames, limits: QueryLimits, values: Sequence[VariableValue]) -> Query:
-    """Other variables keep their own values.
-
-    Raises BadQuery for an id that is unknown or comes twice, and for a value whose type or keys do not fit its
-    variable. Also raises what ``documents.read`` raises.
+    """Put values in; other variables keep their own. Raises BadQuery for an id that is unknown or comes twice, or a
+    wrong type or key, and what ``documents.read`` raises.
     """
     by_id: dict[str, VariableValue] = {}
     for one in values:

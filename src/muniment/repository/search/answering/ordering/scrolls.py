@@ -1,8 +1,9 @@
 """A walk: the hits of a search that are still to be shown.
 
-The cursor after this page holds the counters of the page's hits. If the page is large, these counters are kept in the
-database instead. When this cursor is followed, the counters of the hits still to be shown are kept, up to a limit, in
-the order that they have then. Source: docs/aql.md, "Paging"; docs/decisions/0045.
+The cursor after the first page holds the counters of its hits; those of a large page are kept in the database. When it
+is followed, the counters still to be shown are kept, up to a limit, in their order by then.
+
+Source: docs/aql.md, "Paging"; docs/decisions/0045.
 """
 
 import secrets
@@ -21,13 +22,12 @@ from muniment.repository.refusals import UnknownLink
 from muniment.repository.search.answering.inquiry import SearchQuestion
 
 FORMAT = 1
-"""The format of the walks and cursors that this release writes and reads."""
+"""Walks and cursors have this format."""
 
 SHOWN_AT_MOST = 200
-"""The most counters that a cursor holds. The counters of a larger page are kept as a walk of their own."""
+"""A cursor holds so many counters; those of a larger page are kept as a walk."""
 
 WHOLE = 1_000_000
-"""A limit larger than any walk, to fetch a whole walk."""
 
 _walks = sa.Table(
     "walks",
@@ -50,22 +50,21 @@ _walks = sa.Table(
 _PURPOSE = "walk"
 _WIDTHS = {2: "H", 4: "I", 8: "Q"}
 _ROW_BYTES = 200
-"""How many bytes the quota counts for a row in addition to its counters."""
+"""The quota counts so many bytes for a row besides its counters."""
 
 
 class Holder(NamedTuple):
-    """For whom a search or a walk is kept: a caller, by key, of a repository."""
+    """A caller, by key, of a repository."""
 
     repository_id: int
     caller: str
 
 
 class Scroll(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. ``began`` is when its first page was made.
+    """A kept walk: the counters of its hits in order, begun with its first page.
 
-    In a walk that ``search.copies`` makes, each counter is followed by a last bit, which says that the hit is a copy.
-    ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
-    more hits than a walk may have.
+    In a walk of ``search.copies``, a last bit says that the hit is a copy. ``edition`` tells it from an earlier one of
+    the same name; ``cut`` says that the search has more hits than a walk may have.
     """
 
     name: bytes
@@ -79,7 +78,7 @@ class Scroll(msgspec.Struct, frozen=True):
 
 
 class Slice(NamedTuple):
-    """Some hits of a walk. ``in_all`` is how many hits the walk has; ``edition`` and ``cut`` are as in ``Scroll``."""
+    """Some hits of a walk, which has ``in_all``."""
 
     counters: Sequence[int]
     edition: bytes
@@ -96,11 +95,10 @@ class QuotaShare(NamedTuple):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk goes on. ``began`` is when the walk's first page was made.
+    """Where a walk goes on.
 
-    In the cursor after the first page, ``edition`` is empty, and ``shown`` holds the packed counters of that page's
-    hits. If ``shown`` is empty, too, these counters are kept under ``shown_name``. In the cursor after a later page,
-    ``offset`` says where in the walk the next page begins.
+    After the first page, ``edition`` is empty, and ``shown`` holds the page's packed counters, or they are kept under
+    ``shown_name``. Later, ``offset`` is where the next page begins.
     """
 
     name: bytes
@@ -114,16 +112,13 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         return bytes(byte ^ 0xFF for byte in self.name)
 
     def after(self, part: Slice, size: int) -> Self | None:
-        """Return the cursor to the page after this slice; None if the walk ends with it."""
+        """Return None if the walk ends with the slice."""
         offset = self.offset + size
         return type(self)(self.name, self.began, offset, part.edition) if offset < part.in_all else None
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """What a cursor is bound to: the caller, the search, and the page to which it leads, with the page size.
-
-    ``selection`` stands for the search: its parameters as the caller wrote them, or the link of a kept search.
-    """
+    """A cursor is bound to this; ``selection`` is the parameters as the caller wrote them, or a kept search's link."""
 
     repository_id: int
     caller: str
@@ -137,10 +132,7 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Scroll | None]:
-    """The hits of a large page do not fit into the cursor.
-
-    They are also returned, as a walk that must be kept.
-    """
+    """Return the hits of a large page as a walk that must be kept, too."""
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
         return cursor, Scroll(cursor.shown_name, now, counters)
@@ -152,10 +144,7 @@ def write(cx: Connection, cursor: Cursor, binding: Binding) -> str:
 
 
 def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant) -> Cursor:
-    """Raises UnknownLink if it does not lead to this page, or the walk has expired.
-
-    A walk lasts so many ``seconds`` from its first page on.
-    """
+    """Raises UnknownLink if it does not lead to this page, or after so many ``seconds`` from the first page on."""
     try:
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
     except (keys.BadSeal, msgspec.DecodeError) as error:
@@ -176,7 +165,7 @@ def counters_shown(cx: Connection, cursor: Cursor, holder: Holder, now: Instant)
 
 
 def keep_scroll(cx: Connection, holder: Holder, walk: Scroll, seconds: int, now: Instant) -> bool:
-    """Keep a walk for so many ``seconds`` since it began; return False if a walk of its name is kept already."""
+    """Return False if a walk of its name is kept already."""
     width, packed_counters = _pack(walk.counters)
     row = {
         "name": walk.name,
@@ -195,7 +184,7 @@ def keep_scroll(cx: Connection, holder: Holder, walk: Scroll, seconds: int, now:
 
 
 def fetch(cx: Connection, name: bytes, holder: Holder, now: Instant, part: tuple[int, int]) -> Slice | None:
-    """Return a ``part`` of a kept walk (an offset and a limit); None if the walk is not kept or has expired."""
+    """Return an offset-and-limit ``part``, or None if the walk is not kept or has expired."""
     offset, limit = part
     whose = {"repository": holder.repository_id, "caller": holder.caller}
     row = _SLICE.first(cx, name=name, **whose, now=now, format=FORMAT, offset=offset, limit=limit)
@@ -220,14 +209,14 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
 
 
 def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question: SearchQuestion, most: int) -> Scroll:
-    """``after`` are the hits that the page showed: they are left out.
+    """Leave out the hits ``after`` that the page showed; the ``question`` asks for the page after the first one.
 
-    The ``question`` asks for the page after the first one. ``standing`` are the search's hits in their present order,
-    or the first ``most + 1`` of them. If they are more than ``most``, the walk is cut. A walk that is cut and is longer
-    than a page ends with a whole page. If ``first_page`` is not page 1, the hits before that page are left out, too.
-    Their present number is estimated. Each hit of the page that is still in ``standing`` gives one estimate: its
-    present place in the search minus its place on the page. The median of the estimates is used, so that single hits
-    that have moved do not matter. Without any estimate, each page before counts as full.
+    ``standing`` are the first ``most + 1`` hits at present; if more than ``most``, the walk is cut, at a whole page if
+    it is longer than one.
+
+    If ``first_page`` is not 1, hits before it are left out, too: their number is the median of estimates, of how far
+    each hit of the page that still stands is now from its place there, so that single hits that have moved do not
+    matter. Without any, each page before counts as full.
     """
     passed_count, cut = count_passed(standing, after, question), len(standing) > most
     items_per_page = question.items_per_page
@@ -255,7 +244,7 @@ def unknown_link() -> UnknownLink:
 
 
 def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
-    """All numbers take the same number of bytes, so that a slice of the numbers is a slice of the bytes."""
+    """Give all numbers the same number of bytes, so that slices correspond."""
     width = next(width for width in _WIDTHS if max(counters, default=0) < 1 << 8 * width)
     return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
 

@@ -1,6 +1,7 @@
 """Hits in the order of a query's sorts: by the index if it knows that order exactly, otherwise by the database.
 
-The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
+The index knows the order if it holds the sorts' values as the database does, and has missed no change of them.
+
 Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
@@ -26,14 +27,14 @@ _MODIFICATION = "r_modify_date"
 _SORTABLE = frozenset(
     {"r_object_id", "r_object_type", "r_creator_name", _MODIFICATION, "r_modifier", "r_full_content_size"}
 )
-"""The properties that only the repository writes, and by which the index can order."""
+"""Only the repository writes these, and the index can order by them."""
 
 
 def sorted_answer(inquiry: Inquiry, search: Search) -> Answer | None:
-    """Answer a search from the index alone, in the order of its sorts; None if ``counters`` must be used instead.
+    """Answer from the index alone; None if ``counters`` must be used. The order is the database's, because ``search``
+    leaves out objects whose change the index has missed.
 
-    The order is the same as the database's, because ``search`` leaves out the objects whose change the index has
-    missed. Raises NotSearchable, and BadQuery for more than ``max_sorted_hits``.
+    Raises NotSearchable, and BadQuery for more than ``max_sorted_hits``.
     """
     sorts, catalogue, most = inquiry.question.query.sorts, inquiry.view().catalogue, inquiry.options.max_sorted_hits
     check(sorts, catalogue)
@@ -76,11 +77,11 @@ def _too_many(most: int) -> BadQuery:
 
 
 def counters(inquiry: Inquiry, search: Search) -> Sequence[int]:
-    """Equal hits are in the order of counters.
+    """Return the part of the order that ``search`` wants; equal hits by counter.
 
-    The offset and the limit of ``search`` say which part of the order is wanted. More than ``max_sorted_hits`` can be
-    sorted only by ``r_modify_date`` alone; another sort raises BadQuery. Raises what ``order_of`` raises, BadQuery,
-    IndexUnavailable.
+    More than ``max_sorted_hits`` can be sorted only by ``r_modify_date`` alone.
+
+    Raises what ``order_of`` raises, BadQuery, IndexUnavailable.
     """
     sorts, most = inquiry.question.query.sorts, inquiry.options.max_sorted_hits
     if [sort.name for sort in sorts] == [_MODIFICATION]:
@@ -101,9 +102,9 @@ def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion
 
 
 def places(inquiry: Inquiry, object_ids: Sequence[str]) -> dict[str, Place]:
-    """A place holds the object's value for each sort, and then the object's counter.
+    """Return the values of the sorts, then the counter, for at most one page.
 
-    ``object_ids`` are at most one page of ids. Raises UnknownProperty, BadSort.
+    Raises UnknownProperty, BadSort.
     """
     sort_keys, type_prefix = _sort_keys(inquiry.question.query.sorts), inquiry.options.names.type_prefix
     return lists.places(inquiry.cx, inquiry.view(), object_ids, sort_keys, type_prefix=type_prefix)

@@ -1,9 +1,10 @@
 """Which documents are like this one? Those that hold any of the words that say most about its text, best first.
 
-A word says much if it stands in the text several times, and in few of the objects that the caller may see. So what is
-hidden from the caller changes neither the words nor the documents that hold them. But scores depend on the average
-length of all texts (docs/decisions/0062), so this length may decide about a document near the floor. Source:
-docs/aql.md, "Similar documents"; docs/decisions/0102.
+A word says much if it is often in the text, and in few of the objects that the caller may see: so what is hidden
+changes neither words nor documents. Scores depend on the average length of all texts (docs/decisions/0062), which may
+decide about a document near the floor.
+
+Source: docs/aql.md, "Similar documents"; docs/decisions/0102.
 """
 
 import msgspec
@@ -15,24 +16,22 @@ from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import objects
 
 MOST_WORDS = 12
-"""The most words of a text that are searched for."""
 
 FLOOR = 0.2
-"""The least score of a similar document, as a part of the score that the object itself has for the same words."""
+"""A similar document scores at least this part of the object's own score for the same words."""
 
 _COUNTED = 500
-"""How many similar documents are counted at most."""
 
 _READ = 64_000
-"""How many characters of a text are looked at."""
+"""The characters of a text that are looked at."""
 
 
 def find(inquiry: Inquiry, object_id: str) -> results.HitPage:
-    """The inquiry's question has no query; it says how many documents are wanted, and how they are shown.
+    """The question has no query; it says how many documents are wanted, and how shown.
 
-    The object itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score.
-    At most ``_COUNTED`` are counted. An object without text has no similar documents. Raises UnknownObject,
-    NotPermitted, IndexBehind, IndexUnavailable.
+    The object itself is left out, and so is what scores less than ``FLOOR`` of it; an object without text has none.
+
+    Raises UnknownObject, NotPermitted, IndexBehind, IndexUnavailable.
     """
     cx, snapshot, question = inquiry.cx, inquiry.snapshot, inquiry.question
     stored = objects.readable(cx, inquiry.repository, object_id, inquiry.principals)

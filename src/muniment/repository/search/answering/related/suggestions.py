@@ -1,6 +1,7 @@
-"""Suggestions for a caller who types a question: its last word is completed, or words that find nothing are corrected.
+"""Suggestions while a caller types: the last word completed, or words that find nothing corrected, from what the caller
+may see.
 
-Words come from what the caller may see. Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
+Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 """
 
 from collections.abc import Sequence
@@ -15,31 +16,28 @@ from muniment.repository.search.aql.tree import Fulltext, Keywords, Query, Query
 from muniment.repository.search.index.contract import Correction, Search
 
 MOST_WORDS = 16
-"""The most words of a question that is completed or corrected."""
+"""A longer question is neither completed nor corrected."""
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """A question, and how many objects the caller finds by all of its words."""
+    """A question, and how many objects its words find together for the caller."""
 
     text: str
     hits: int
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """Questions that begin with what the caller has typed.
-
-    If there are none, there may be a ``correction``: a question that the caller may have meant.
-    """
+    """Questions with the typed beginning; without any, perhaps a ``correction``."""
 
     completions: tuple[Suggestion, ...] = ()
     correction: Suggestion | None = None
 
 
 def suggest(inquiry: Inquiry, text: str, limit: int) -> Suggestions:
-    """The inquiry's question only says whether the search that follows reads the question as people type (``typed``).
+    """Of the inquiry's question, only ``typed`` counts. A text of more than ``MOST_WORDS`` words, or of other than
+    plain words (``relaxation.plain_words``), gets nothing; one that ends with a blank is not completed.
 
-    A text with more than ``MOST_WORDS`` words, or with anything but plain words (``relaxation.plain_words``), gets
-    neither. A text that ends with a blank is not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
+    Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(inquiry, text)
     if not words:
@@ -53,7 +51,7 @@ def suggest(inquiry: Inquiry, text: str, limit: int) -> Suggestions:
 
 
 def correct(inquiry: Inquiry, text: str) -> Suggestion | None:
-    """A question that holds anything but plain words is not corrected.
+    """Correct plain words only.
 
     Raises BadQuery, IndexBehind, IndexUnavailable.
     """

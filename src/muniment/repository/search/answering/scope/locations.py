@@ -16,22 +16,19 @@ from muniment.repository.store.objects.folders import folders, paths
 from muniment.repository.store.objects.listing.view import RepositoryView
 
 MOST_FOLDERS = 10_000
-"""The most folders that the locations of one query may name, descendants included."""
+"""All locations of a query name so many, with descendants."""
 
 MOST_LOCATIONS = 100
-"""The most locations of one query."""
 
 MOST_STEPS = 500
-"""The most folder names in all paths of one query together. Each name takes one or two statements of the database."""
+"""All paths of a query have so many names, each of which takes one or two statements."""
 
 _FOLDER = "i_folder_id"
 
 
 def condition(cx: Connection, view: RepositoryView, locations: Collection[Location]) -> Condition | None:
-    """Return the condition that an object lies in one of these locations; None if they mean the whole repository.
-
-    Raises BadQuery for too many locations, or too many names in their paths. Raises WrongValue for a folder that does
-    not exist or that the caller may not see, and for too many folders.
+    """Return None for the whole repository. Raises BadQuery for too many locations, or names in their paths; WrongValue
+    for a folder that does not exist or that the caller may not see, and for too many folders.
     """
     _check(locations)
     folder_ids: set[str] = set()

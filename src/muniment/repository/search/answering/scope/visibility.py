@@ -17,17 +17,17 @@ from muniment.repository.store.objects import inventory
 _CHANGED_WITH_THE_TEXT = "r_index_status"
 
 _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
-"""The properties that a new ACL changes. A query for one of them would match the old value in the index."""
+"""A new ACL changes these: a query for them would match the old value in the index."""
 
 
 def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str] = ()) -> Visible:
-    """An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
+    """Hide objects with a missed change that a search must not overlook (``changes.hiding``).
 
-    There are two exceptions. If only the ACL changed, the object is shown to callers who may see it now. If only
-    properties changed, or only properties and the ACL, it is shown to its owner and to administrators, because they may
-    see the old values. There is no exception if the ACL changed and the query or the page needs a property that changes
-    with the ACL. ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index
-    has missed more than ``max_pending_changes`` of these.
+    If only the ACL changed, callers who may see the object now still see it; if properties changed, perhaps with the
+    ACL, the owner and administrators do, because they may see old values. Neither holds if the ACL changed, and the
+    query or ``page_properties``, which the page shows, need a property that changes with it.
+
+    Raises IndexBehind if the index has missed more than ``max_pending_changes`` of these.
     """
     missed_changes = missed(inquiry, query, page_properties)
     acl_matters = bool(missed_changes) and bool(
@@ -67,9 +67,9 @@ def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str
 
 
 def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[changes.Kind]]:
-    """Return the objects with changes that the snapshot has missed and the search must not overlook.
+    """Return the missed changes that the search must not overlook.
 
-    Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
+    The arguments and the refusal are those of ``visible``.
     """
     names = bind.property_names(query.condition).union(page_properties)
     return changes.hiding(

@@ -1,8 +1,8 @@
 """The facets of several repositories: which values each repository has to return, and how these are added up.
 
-If a facet is ordered by value, a value that is shown is among the first ones of every repository that has it. So each
-repository returns as many values as are shown. If a facet is ordered by frequency, a value that is rare in each
-repository may be frequent in all of them together. So each repository returns as many values as there is room for.
+By value, what is shown is among the first values of every repository that has it: each returns as many as are shown. By
+frequency, a value rare in each may be frequent in all: each returns as many as there is room for.
+
 Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
 
@@ -21,13 +21,11 @@ from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, Face
 
 _TIMES = 10
 _QUESTIONS_OF_PERIODS = 16
-"""How many questions a facet by periods may put to an index engine."""
 
 
 def room(most_values: int, repositories: int) -> int:
-    """Up to ten repositories together return at most ten times ``most_values``.
-
-    If there are more repositories, each returns at most ``most_values``.
+    """Up to ten repositories return at most ten times ``most_values`` together; of more, each returns at most
+    ``most_values``.
     """
     return max(most_values, _TIMES * most_values // max(repositories, 1))
 
@@ -35,9 +33,8 @@ def room(most_values: int, repositories: int) -> int:
 def questions(
     definitions: Sequence[FacetDefinition], facets: Sequence[BoundFacet], room: int
 ) -> tuple[FacetDefinition, ...]:
-    """``facets`` are what ``FacetBinder.bind`` made of the definitions.
-
-    The returned facets leave out periods without a hit; ``add_up`` adds these.
+    """``facets`` are the definitions bound by ``FacetBinder.bind``. Periods without a hit are left out: ``add_up`` adds
+    these.
     """
     widths = _widths(facets, room)
     return tuple(map(_question, definitions, facets, widths))
@@ -58,11 +55,11 @@ def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
 def add_up(
     facets: Sequence[BoundFacet], room: int, counts_of_each: Sequence[Sequence[FacetCounts]]
 ) -> tuple[FacetCounts, ...]:
-    """Add up the results of these facets from all repositories.
+    """Add up the results of all repositories.
 
-    If a facet is ordered by frequency, several repositories have values of it, and one of these had no room for all its
-    values, the sums may be too low. Then the facet is ``partial``. Raises BadQuery if periods without a hit are to be
-    shown and there are too many periods.
+    By frequency, a facet is ``partial`` if several have values and one had no room for all: sums may be too low.
+
+    Raises BadQuery if periods without a hit are to be shown and there are too many periods.
     """
     return tuple(
         _sum(facet, width, told, lacking=False)
@@ -71,10 +68,10 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return the width of each facet: how many values there is room for at a level that is ordered by frequency.
+    """Return the room of each facet for values, at levels ordered by frequency.
 
-    If a level shows more values than the width, there is room for as many as are shown. A repository returns one
-    additional value, which tells that there are more. If a facet has no room for additional values, its width is 0.
+    A level that shows more has room for these. A repository returns one value more, which tells that there are more;
+    with no room for that, the width is 0.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [
@@ -101,10 +98,7 @@ def _told(facet: BoundFacet, width: int) -> int:
 
 
 def _wanted(facet: BoundFacet, width: int) -> int:
-    """Return how many values of a facet a repository must return: one more than needed, to show that there are more.
-
-    With a width of 0, there is no room for the additional value.
-    """
+    """Return one more than needed, to show that there are more, unless the width is 0."""
     most = _told(facet, width) + (width > 0 < facet.limit)
     return min(most, len(facet.buckets) + facet.with_null) if facet.buckets else most
 
@@ -125,11 +119,7 @@ def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> Fac
 
 
 def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
-    """Add up the counts of one facet.
-
-    ``lacking`` says that the sums may be too low: some repository returned no counts of this facet, although it may
-    have hits to count.
-    """
+    """Add up one facet; if ``lacking``, a repository that may have hits returned no counts, so sums may be too low."""
     values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
     for number, counts in enumerate(several):
         for value in counts.values:

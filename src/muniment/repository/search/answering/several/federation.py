@@ -1,4 +1,4 @@
-"""One search of several repositories: the question for each of them, and the order of their hits.
+"""One search of several repositories: the question for each, and the order of their hits.
 
 Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
@@ -18,10 +18,7 @@ from muniment.repository.store.filters.cursors import Place
 
 
 class SortedHits(NamedTuple):
-    """Hits of one repository, in the order in which a search of this repository returns them.
-
-    If the query has sorts, ``places`` has each hit's place in that order, by the hit's object id.
-    """
+    """Hits of one repository in its order; if the query has sorts, ``places`` go by object id."""
 
     hits: Sequence[Hit]
     places: Mapping[str, Place] = {}
@@ -35,7 +32,7 @@ class HitOfSeveral(NamedTuple):
 
 
 def of_repository(query: Query, name: str) -> Query | None:
-    """Return the query for the repository of this name; None if all locations of the query lie elsewhere."""
+    """Return None if all locations of the query lie elsewhere."""
     inside = tuple(location for location in query.locations if location.repository in ("", name))
     if query.locations and not inside:
         return None
@@ -43,7 +40,7 @@ def of_repository(query: Query, name: str) -> Query | None:
 
 
 def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequence[Kind]]) -> None:
-    """``kinds_of_each`` maps the name of each repository to the kinds that the sorts' values have there."""
+    """``kinds_of_each`` has the kinds of the sorts' values by repository."""
     for at, sort in enumerate(sorts):
         first_repository = ""
         for repository, kinds in kinds_of_each.items():
@@ -57,10 +54,8 @@ def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequ
 
 
 def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
-    """The hits of one repository keep their order.
-
-    The list has the order of the query's sorts; hits with equal values follow in the order in which their objects were
-    made. Without sorts, the highest score comes first; of equal scores, the hit that was modified last.
+    """Merge by the sorts, then by when objects were made; without sorts by score, then by modification, the last first.
+    The hits of one repository keep their order.
     """
     runs = list(hits_of_each)
 
@@ -80,7 +75,7 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 
 
 def fed(pages: Sequence[HitPage]) -> int | None:
-    """Return the number of hits that the facets of all pages count; None if they count all hits of every page.
+    """Return how many hits all facets count, or None for all.
 
     If the facets of only some pages count all hits, those pages must have a ``total``.
     """

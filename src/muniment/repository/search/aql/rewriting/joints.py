@@ -1,7 +1,9 @@
 """Which words are one word in two spellings? e-mail is email, U.S.A. is USA, and 1234-5678 is 12345678.
 
-The groups of a long number may also be joined by blanks and other signs, as in +49 (30) 1234567 or DE00 1234 5678. Its
-letters and digits decide, so no other number is the same. Source: docs/aql.md, "Variants"; decision 0094.
+Groups of a long number may have blanks and other signs between, as in +49 (30) 1234567 or DE00 1234 5678: letters and
+digits decide.
+
+Source: docs/aql.md, "Variants"; decision 0094.
 """
 
 import re
@@ -24,13 +26,12 @@ from muniment.repository.search.aql.tree import (
 )
 
 LONGEST = 60
-"""The most letters and digits of a word that is found in another spelling."""
 
 MOST_GROUPS = 10
-"""The most groups of a number. A row of more numbers is taken for a table."""
+"""A longer row of numbers is taken for a table."""
 
 LEAST_DIGITS = 7
-"""The fewest digits of a number whose groups are joined by blanks."""
+"""A number whose groups are joined by blanks has so many."""
 
 _APOSTROPHES = "'\u2018\u2019"
 _SIGNS = f"{_APOSTROPHES}\\-\u2010\u2011\u05be\u00b7\u200c"
@@ -65,7 +66,7 @@ _DIGITS = re.compile("[0-9]")
 
 
 class Joined(NamedTuple):
-    """A word without its signs and blanks, and the characters of the text for which it stands."""
+    """A word without signs and blanks, and what it stands for."""
 
     word: str
     start: int
@@ -87,7 +88,7 @@ def joined(text: str) -> Iterator[Joined]:
 
 
 def as_one(text: str) -> str:
-    """Return a text as one word; empty if it is not a word or number with signs or blanks between its parts."""
+    """Return an empty text for no word or number with signs or blanks between its parts."""
     upper = text.upper() if text.isascii() else text
     sought = "".join(_WORDS.findall(upper))
     found = [*joined(text), *(joined(upper) if upper != text else ())]
@@ -95,12 +96,12 @@ def as_one(text: str) -> str:
 
 
 def widen(query: Query) -> Query:
-    """Return the query, changed so that neighbours that may be the groups of a number also find it as one word."""
+    """Let neighbours that may be groups of a number also find it as one word."""
     return with_fulltexts(query, _fulltext)
 
 
 def is_number(keywords: Either) -> bool:
-    """Return whether keywords are the groups of a long number, or the number as one word, as ``widen`` makes them."""
+    """Return whether these are groups of a long number, or the number as one word, as ``widen`` makes them."""
     *groups, number = keywords.parts
     return (
         len(groups) == 1

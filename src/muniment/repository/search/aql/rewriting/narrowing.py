@@ -1,8 +1,10 @@
 """To which values of its facets is a search narrowed?
 
-``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
-``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
-escapes the sign after it, so ``read`` returns exactly what ``write`` was given. Source: docs/aql.md, "Facets".
+``facet-value-constraints`` has values of one facet, with ``+`` for AND, which binds more tightly than ``|`` for OR;
+``facet-id-constraints`` has pairs ``id=values`` between ``,`` or ``;``, which must all be met. A backslash escapes the
+sign after it: ``read`` returns exactly what ``write`` was given.
+
+Source: docs/aql.md, "Facets".
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,23 +15,22 @@ import msgspec
 from muniment.repository.refusals import BadQuery
 
 NO_VALUE, EMPTY = "\\N", "\\E"
-"""How a missing value and an empty text are written."""
 
 Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
-"""Groups of constraints, each constraint as it is written. A hit must meet every constraint of at least one group."""
+"""Groups of constraints as written; a hit must meet all of at least one group."""
 
 _SIGNS = frozenset("\\+|,;=")
 
 
 class Narrowing(msgspec.Struct, frozen=True):
-    """The values to which the facet with this id narrows a search."""
+    """A facet narrows a search to these values."""
 
     facet_id: str
     alternatives: Alternatives
 
 
 def write(value: str | None) -> str:
-    """Write the constraint that narrows a search to one value; None means the hits without a value."""
+    """None narrows to hits without a value."""
     if value is None:
         return NO_VALUE
     if _SIGNS.isdisjoint(value):
@@ -38,7 +39,10 @@ def write(value: str | None) -> str:
 
 
 def read(constraint: str) -> str | None:
-    """Read a constraint that ``write`` wrote, and return the value; None for hits without a value. Raises BadQuery."""
+    """Read what ``write`` wrote.
+
+    Raises BadQuery.
+    """
     if constraint in (NO_VALUE, EMPTY):
         return None if constraint == NO_VALUE else ""
     signs = iter(constraint)
@@ -46,7 +50,7 @@ def read(constraint: str) -> str | None:
 
 
 def read_values(text: str, most: int) -> Alternatives:
-    """Raises BadQuery for a text of another form, and for more than ``most`` values."""
+    """Raises BadQuery for another form, or more than ``most`` values."""
     groups = tuple(tuple(_parts(group, "+")) for group in _parts(text, "|"))
     if sum(map(len, groups)) > most:
         raise BadQuery(f"A search is narrowed by at most {most} values.")
@@ -58,7 +62,7 @@ def read_values(text: str, most: int) -> Alternatives:
 
 
 def read_pairs(text: str, most: int) -> tuple[Narrowing, ...]:
-    """Raises BadQuery for a text of another form, and for more than ``most`` values."""
+    """Raises BadQuery for another form, or more than ``most`` values."""
     narrowings = []
     for pair in (pair for part in _parts(text, ";") for pair in _parts(part, ",")):
         facet_id, *values = _parts(pair, "=")
@@ -79,7 +83,7 @@ def write_pairs(narrowings: Sequence[Narrowing]) -> str:
 
 
 def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
-    """Return the alternatives with one more constraint, which every hit must meet."""
+    """Add a constraint that every hit must meet."""
     return tuple(
         group if constraint in group else (*group, constraint) for group in dict.fromkeys(alternatives or ((),))
     )

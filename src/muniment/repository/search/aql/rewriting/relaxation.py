@@ -1,7 +1,8 @@
 """Which searches may be relaxed?
 
-Question marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
-capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not".
+Question marks around a word are punctuation. "and", "or" and "not" are words unless in capitals, or if all keywords
+are. Even then, no hit of the relaxed search matches what follows "not".
+
 Source: docs/aql.md, "When not all words are found".
 """
 
@@ -29,23 +30,23 @@ from muniment.repository.search.aql.tree import (
 )
 
 MOST_WORDS = 64
-"""Of keywords with more words than this, the first ones alone are relaxed; the others find nothing."""
+"""Only the first words are relaxed; the others find nothing."""
 
 
 def relax(query: Query) -> Query | None:
-    """Return the query, changed so that any one word of its keywords is enough; None if it cannot be relaxed."""
+    """Let any one word be enough; None if that cannot be."""
     relaxed = with_fulltexts(query, _relax)
     return None if relaxed.condition == query.condition else relaxed
 
 
 def left_out(query: Query) -> int:
-    """Return how many words find nothing in the relaxed query because there are more than ``MOST_WORDS``."""
+    """Count the words beyond ``MOST_WORDS``, which find nothing in the relaxed query."""
     counts = [len(plain.words) for plain in map(_plain_of, singles(query.condition)) if plain is not None]
     return sum(max(0, count - MOST_WORDS) for count in counts)
 
 
 def with_sequence(query: Query) -> Query:
-    """Return the query, changed so that objects which hold its words as they follow each other come first."""
+    """Put objects first that hold the words in their sequence."""
     return query if query.condition is None else msgspec.structs.replace(query, condition=_sequenced(query.condition))
 
 
@@ -91,16 +92,14 @@ def _runs(keywords: Keywords) -> list[list[Term]]:
 
 
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords that hold nothing but words, each once; none for other keywords."""
+    """Return each word once if there are only words, else none."""
     plain = _plain(keywords)
     return () if plain is None or plain.unwanted or plain.needed else tuple(plain.words)
 
 
 class WordQuestion(NamedTuple):
-    """The words of a query (``text``), and the query without these words (``anything``).
-
-    ``anything`` has no facets and no sorts either. An object near in meaning is a hit only if the query ``anything``
-    finds it, too.
+    """The words of a query, and the query without them, facets and sorts. An object near in meaning is a hit only if
+    ``anything`` finds it.
     """
 
     text: str
@@ -108,10 +107,10 @@ class WordQuestion(NamedTuple):
 
 
 def question(query: Query) -> WordQuestion | None:
-    """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
+    """Return what a query asks in words; None if nothing, or exactly what is wanted.
 
-    The words are those of one expression that every hit must match. Its keywords are plain (``_Plain``), or words
-    joined by OR, and have at most ``MOST_WORDS`` words. Return None, too, if there are two such expressions.
+    The words are those of the one expression that every hit must match, plain (``_Plain``) or joined by OR,
+    ``MOST_WORDS`` at most.
     """
     if query.condition is None:
         return None
@@ -123,10 +122,8 @@ def question(query: Query) -> WordQuestion | None:
 
 
 def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
-    """Return the words of the keywords that every hit of an expression must match, and what else a hit must meet.
-
-    If there are no such keywords, or if they say exactly what is wanted, no words are returned. The second result then
-    means nothing.
+    """Return the words that every hit must match, and what else it must meet; without such words, the second means
+    nothing.
     """
     match expression:
         case Fulltext(keywords) if keywords is not None:
@@ -157,10 +154,7 @@ def _joined(keywords: Keywords) -> tuple[Term, ...]:
 
 
 class _Plain(NamedTuple):
-    """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words.
-
-    ``needed`` are phrases and words with wildcards.
-    """
+    """Words, with "and", "or" and "not" only where these may be words; ``needed`` are phrases and words with wildcards."""
 
     words: dict[Term, None]
     needed: tuple[Keywords, ...] = ()

@@ -1,7 +1,8 @@
 """Which words mean the same?
 
-Whoever writes quotation marks, wildcards or ``fuzzy`` has already chosen how the text is matched. So such a text gets
-no synonyms. Source: docs/aql.md, "Synonyms".
+Quotation marks, wildcards and ``fuzzy`` choose how a text is matched, so such a text gets none.
+
+Source: docs/aql.md, "Synonyms".
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,17 +23,16 @@ from muniment.repository.search.aql.tree import (
 )
 
 MOST_ADDED = 200
-"""The most synonyms that a query gets. Further words get none."""
+"""A query gets so many; further words get none."""
 
 Stem: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the stems of a text, one for each of its words."""
+"""Returns one stem for each word."""
 
 
 class Synonyms:
-    """Groups of words with one meaning. Each of ``groups`` is a text with ``=`` between its words or phrases.
+    """Each of ``groups`` has ``=`` between words or phrases of one meaning.
 
-    Words are alike if ``stem`` returns the same for them. A word also finds the phrases of its group, but a phrase
-    finds no words.
+    Words are alike if ``stem`` returns the same. A word finds the phrases of its group, but a phrase no words.
     """
 
     def __init__(self, groups: Iterable[str] = (), stem: Stem = lambda text: [text.lower()]) -> None:
@@ -57,8 +57,6 @@ class Synonyms:
 
 
 class _Widening:
-    """Widens one query, and counts what it has added."""
-
     def __init__(self, synonyms: Synonyms) -> None:
         self._synonyms = synonyms
         self._left = MOST_ADDED

@@ -1,8 +1,7 @@
 """Read a query document in JSON, or write one: the second spelling of the elements of given 2.8.
 
-In an expression, ``expression-type`` is the element's name, ``value`` is its text, ``from`` and ``to`` are children,
-and any other scalar is an attribute. A list is an element with one child for each item. A key with null counts as
-absent.
+In an expression, ``expression-type`` names the element, ``value`` is its text, ``from`` and ``to`` are children, other
+scalars attributes. A list is an element with a child for each item; null is absent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +44,7 @@ def write(element: Element) -> str:
 
 
 class _Reader:
-    """In each method, ``at`` is the path of keys that leads to the value."""
+    """``at`` is the path of keys to a value."""
 
     def __init__(self, namespace: str, limits: QueryLimits) -> None:
         self._namespace = namespace

@@ -13,7 +13,7 @@ from muniment.repository.search.aql.tree import Query, QueryLimits
 
 
 def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """White space around values is ignored.
+    """Ignore white space around values.
 
     Raises BadQuery with line and column, and what ``documents.read`` raises.
     """
@@ -31,15 +31,12 @@ def elements(document: bytes, limits: QueryLimits) -> Element:
 
 
 def write(element: Element, *, indented: bool = False) -> str:
-    """Write the elements of a search document as XML: on one line, or ``indented`` as people read it."""
+    """Write one line, or ``indented`` as people read it."""
     return "".join(_written(element, f" xmlns={quoteattr(element.namespace)}", "\n" if indented else ""))
 
 
 def _written(element: Element, namespace: str, margin: str) -> Iterator[str]:
-    """``margin`` is the line break and the blanks before its end tag.
-
-    If ``margin`` is empty, the whole element is written on one line.
-    """
+    """``margin`` is the line break and blanks before the end tag; if empty, all is on one line."""
     attributes = "".join(
         f" {name}={quoteattr(value)}" for name, value in element.attributes.items() if not name.startswith("{")
     )

@@ -43,7 +43,7 @@ LISTS = {
     "columns": "column",
     "collections": "collection",
 }
-"""The children of the root that hold a list of texts, with the name of one item of the list."""
+"""Lists of texts below the root, with the name of an item."""
 
 EXPRESSION_FLAGS = ("repeating", "case-sensitive", "exact-match", "fuzzy", "template")
 
@@ -63,9 +63,10 @@ Word = TypeVar("Word", bound=str)
 def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal: Sequence[Element] = ()) -> Query:
     """An expression-set without expressions sets no condition.
 
-    ``literal`` lists expressions of the document whose texts are not read as a language: their keywords are words that
-    must all match, and their values have no wildcards. Raises BadQuery with the place in the document, UnknownType for
-    a built-in type without its prefix.
+    ``literal`` expressions are no language: their keywords are words that must all match, their values have no
+    wildcards.
+
+    Raises BadQuery with the place in the document, UnknownType for a built-in type without its prefix.
     """
     return _Reader(names, limits, literal).query(root)
 

@@ -23,19 +23,19 @@ from muniment.repository.search.aql.spelling.periods import Period, Unit
 from muniment.repository.search.aql.tree import FacetDefinition, FacetSort, Value
 
 NOT_FACETS = frozenset({ACL_NAME, "r_folder_path", "i_ancestor_id"})
-"""Properties that cannot be facets. An ACL's name may mean another ACL to each caller; the others are not indexed."""
+"""An ACL's name may mean another ACL to each caller; the others are not indexed."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
-"""How values are grouped, as documents write it, in lower case."""
+"""Documents write it so, in lower case."""
 
 Place: TypeAlias = tuple[int, int | float | str, str]
-"""The place of a group among the groups of its facet, in the order by value."""
+"""A group has this place in its facet, by value."""
 
 _NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 _MOST_RANGES = 100
 _LONGEST_TEXT = 200
-"""The most characters of a facet's id, and of a range. An answer repeats both with each of many values."""
+"""A facet's id, and a range, have so many characters: an answer repeats both with each of many values."""
 
 _READ: Mapping[str, frozenset[str]] = {
     "string": frozenset({"nullValueFacet", "keepDuplicateValues", "caseInsensitive"}),
@@ -48,7 +48,7 @@ _KNOWN = frozenset().union(*_READ.values())
 
 
 class FacetLimits(msgspec.Struct, frozen=True):
-    """How many facet definitions a search may have, nested ones included, and how many values they may have in all."""
+    """A search has so many definitions, nested ones too, with so many values in all."""
 
     definitions: int = 20
     values: int = 2000
@@ -59,14 +59,14 @@ class FacetLimits(msgspec.Struct, frozen=True):
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """A group of values that is known before hits are counted: its name, and the condition that its hits meet."""
+    """A group known before hits are counted."""
 
     name: str
     condition: Condition
 
 
 class CountedGroup(NamedTuple):
-    """A group of a facet with its hits. ``constraint`` narrows a search to these hits."""
+    """``constraint`` narrows a search to this group's hits."""
 
     place: Place
     name: str
@@ -75,10 +75,10 @@ class CountedGroup(NamedTuple):
 
 
 class BoundFacet(msgspec.Struct, frozen=True):
-    """A facet definition, checked.
+    """A checked definition.
 
-    ``buckets`` are the groups of ranges and relative dates. At most ``limit`` values are shown; ``capped`` says that
-    the server has chosen this limit, not the caller. With ``in_utc``, a period's name is its first moment in UTC.
+    ``buckets`` are of ranges and relative dates. At most ``limit`` values are shown; if ``capped``, the server chose
+    that. With ``in_utc``, a period's name is its first moment in UTC.
     """
 
     id: str
@@ -108,7 +108,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> Unit | None:
-        """The calendar period by which dates are grouped; None if they are grouped otherwise."""
+        """Return None if dates are not grouped by a period."""
         return next((unit for unit in _UNITS if unit == self.group_by), None)
 
     def name_of(self, value: Value) -> str:
@@ -265,10 +265,7 @@ def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
 
 
 class _Number(msgspec.Struct, frozen=True):
-    """How many levels a definition has, how many values it has at most, and whether one level has no limit.
-
-    ``values`` counts a level without a limit as if it had one value.
-    """
+    """Counts levels, and values; a level without limit counts as one."""
 
     levels: int
     values: int

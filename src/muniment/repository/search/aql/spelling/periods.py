@@ -1,7 +1,7 @@
 """When does a day, week, month, quarter or year begin in a time zone? Periods follow each other without a gap.
 
-A week begins on Monday. A period begins at the first moment when a clock of the zone shows its first day. But the
-periods cover exactly the years 1 to 9999 of UTC: the first one begins, and the last one ends, with these years.
+A week begins on Monday, a period at the first moment when a clock of the zone shows its first day; but periods cover
+exactly the years 1 to 9999 of UTC.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,9 @@ Unit: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 DAY: Instant = 86_400_000_000
 
 MOST = 20_000
-"""The most periods of one facet."""
 
 _DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 93, "year": 366}
-"""How many days lead from a period's first day to the next period's first day, or at least into its first month."""
+"""So many days lead from a first day to the next, or at least into its first month."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGINNING: Instant = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -27,10 +26,7 @@ _END: Instant = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(micro
 
 
 class Period(NamedTuple):
-    """A period with its name, such as ``2024-03-31``, ``2024-W13``, ``2024-03``, ``2024-Q1`` or ``2024``.
-
-    It begins at ``low`` and ends before ``high``.
-    """
+    """A period ends before ``high``; it is named as ``2024-03-31``, ``2024-W13``, ``2024-03``, ``2024-Q1`` or ``2024``."""
 
     name: str
     low: Instant
@@ -54,7 +50,7 @@ def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
 
 
 def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
-    """List the years from the one of ``low`` to the one of ``high``, with none before 1 or after 9999."""
+    """List the years of ``low`` to ``high``, within 1 to 9999."""
     first, last = _local_year(low, zone), _local_year(high, zone)
     return (at("year", date(year, 1, 1), zone) for year in range(first, last + 1))
 
@@ -89,7 +85,7 @@ def first_day(unit: Unit, day: date) -> date:
 
 
 def following(unit: Unit, first: date) -> date | None:
-    """Return the first day of the period after the one that begins on ``first``; None if it is after the year 9999."""
+    """Return None after the year 9999."""
     if (date.max - first).days < _DAYS[unit]:
         return None
     day = first + timedelta(days=_DAYS[unit])

@@ -5,7 +5,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
 
 BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
-"""The built-in types. On the wire, their names have the prefix that the settings name."""
+"""On the wire, they have the prefix of the settings."""
 
 _SYSTEM_PREFIX = "r_"
 
@@ -27,10 +27,7 @@ def neutral_property(name: str, names: RepositoryNames) -> str:
 
 
 def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
-    """Return a value of a query with neutral names.
-
-    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix, in any case.
-    """
+    """Take the prefix from a built-in type, or its beginning, in ``r_object_type``, in any case."""
     if name != "r_object_type" or not fold(value).startswith(fold(names.type_prefix)):
         return value
     bare = value[len(names.type_prefix) :]

@@ -31,12 +31,14 @@ _ABBREVIATIONS: Mapping[str, str] = {
     **dict.fromkeys(("nzst", "nzdt"), "Pacific/Auckland"),
     **dict.fromkeys(("gmt", "z"), "UTC"),
 }
-"""Some abbreviations, with the region whose clock they name."""
 
 
 @lru_cache(maxsize=256)
 def read(text: str) -> tzinfo:
-    """Read a time zone; an empty text is UTC. Raises WrongValue."""
+    """Read UTC from an empty text.
+
+    Raises WrongValue.
+    """
     folded_text = text.strip().lower()
     if folded_text in ("", "utc"):
         return UTC

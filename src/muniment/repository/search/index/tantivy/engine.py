@@ -24,10 +24,7 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What a search must know to read an index: its format and its languages.
-
-    ``compounds`` is the version of the rules by which compounds are taken apart, or 0 if they are not taken apart.
-    """
+    """The format and languages of an index; ``compounds`` is the version of the rules, or 0."""
 
     format: int
     language: str
@@ -40,10 +37,8 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class TantivyIndex:
-    """An index folder that is open for reading (an Index).
-
-    It reads the newest commit, even after another folder has replaced this one. Searches use the language in which the
-    index was made.
+    """A folder, open for reading (an Index): the newest commit, even after another folder has replaced it. Searches use
+    the language of the index.
     """
 
     def __init__(self, folder: Path, stop_words: Collection[str] = ()) -> None:
@@ -100,12 +95,11 @@ class TantivyIndex:
 
 
 class TantivyWriter:
-    """An index folder that is open for writing (an IndexWriter). The folder is made if it does not exist.
+    """A folder, open for writing (an IndexWriter), made if missing.
 
-    ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if the index cannot
-    be opened, for example while another process writes to it. Raises OtherFormat if the index has another format, other
-    languages or older rules for compounds. Raises DetectorMissing if there are ``others`` and languages cannot be
-    detected. Raises ValueError for an unknown language.
+    ``others`` are further languages of texts. Raises IndexUnavailable, as while another process writes; OtherFormat for
+    another format, other languages or older rules for compounds; DetectorMissing if there are ``others``, and languages
+    cannot be detected; ValueError for an unknown language.
     """
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:
@@ -215,9 +209,6 @@ def _compounds_file(folder: Path, language: str) -> Path:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """The numbers of a folder change if another folder replaces it.
-
-    The numbers of a ``meta.json`` change with each commit.
-    """
+    """Numbers change if another folder takes the place, those of ``meta.json`` with each commit."""
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

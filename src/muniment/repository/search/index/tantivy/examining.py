@@ -1,7 +1,7 @@
 """What does the built-in index know of one object in one search? What does each word weigh, and where does it stand?
 
-The engine's own explanation is not shown, because it counts other people's documents, too. Here each word or phrase is
-sought in the one object by a query of its own, so it has the weight that it has in the whole query.
+The engine's explanation counts other people's documents, too. Here a query for each word or phrase seeks it in the one
+object, with its weight in the whole query.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,11 @@ from muniment.repository.search.index.tantivy.compiling.leaves import leaves
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 MOST_COMPARED = 2_000_000
-"""The most characters of metadata that are looked through to name the properties that match.
-
-The characters are counted again for each word or phrase. The characters of the text have the same limit.
-"""
+"""So many characters of metadata are compared, for each word or phrase anew, and so many of the text."""
 
 
 class ObjectInIndex(NamedTuple):
-    """The object with a key, as queries find it. ``compiler`` weighs words by all documents."""
+    """``compiler`` weighs words by all documents."""
 
     searcher: WatchedSearcher
     compiler: Compiler
@@ -47,10 +44,7 @@ class ObjectInIndex(NamedTuple):
 def examine(
     thing: ObjectInIndex, weighing: Compiler, analyser: Analyser, search: Search, query: Query
 ) -> Examination | None:
-    """``query`` finds the hits of the search.
-
-    ``weighing`` weighs words for the caller, and looks for patterns only in what the caller may see.
-    """
+    """``query`` finds the hits. ``weighing`` weighs for the caller, and looks for patterns only in what they may see."""
     document = thing.document()
     if document is None:
         return None
@@ -99,10 +93,7 @@ def _by_meaning(near: Near, embedding: int) -> float:
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """A leaf that is not in the metadata has no names.
-
-    A leaf that is in the metadata has None if the values together are too long to be looked through.
-    """
+    """Give no names if a leaf is not in the metadata, None if these are too long to look through."""
     values = list(keyword_values(document.values, document.ids))
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]

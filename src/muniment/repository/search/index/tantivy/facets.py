@@ -1,8 +1,7 @@
 """How does one snapshot count the hits of a search by the values of their properties?
 
-The engine counts a hit once in each bucket, however many of its values fall into the bucket. A terms aggregation counts
-wrongly over several segments unless each segment reports every term; so a facet with more values than a segment reports
-is refused.
+The engine counts a hit once in a bucket. A terms aggregation counts wrongly over several segments unless each reports
+every term: a facet with more values is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +23,12 @@ from muniment.repository.search.index.tantivy.compiling.order import Metric, ind
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 MOST_VALUES = 65_000
-"""How many different values a property may have among the hits that a facet counts."""
+"""The counted hits have so many different values."""
 
 _RANGES = 2000
-"""How many ranges one aggregation has at most."""
 
 Compile: TypeAlias = Callable[[Condition], Query]
-"""Makes a query of the engine from a condition on properties."""
+"""Makes a query from a condition on properties."""
 
 
 class FacetCounter:
@@ -42,9 +40,8 @@ class FacetCounter:
         self._questions = 0
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
-        """Raises BadQuery if they have too many values, or take too long.
-
-        One question to the engine counts all facets that have neither buckets nor periods.
+        """Raises BadQuery for too many values, or too much time. One question counts all facets without buckets and
+        periods.
         """
         by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
         answers = self._ask(query, by_value) if by_value else {}

@@ -15,7 +15,7 @@ _REFUSALS = {
     "exceeded max expansions": "Too many words begin as the parts of a joined word do: write more of them.",
     "exceeds size limit": "A text is too long to be sought by a part of it, or has too many wildcards.",
 }
-"""What the engine says when it refuses a query, and what the caller is told."""
+"""The engine says the first when it refuses; the caller is told the second."""
 
 log = structlog.get_logger("muniment.repository.index")
 
@@ -39,9 +39,6 @@ def as_refusals(what: str) -> Iterator[None]:
 
 
 def check_room(folder: Path) -> None:
-    """The engine does not say why a commit has failed.
-
-    Without this check, a document would be blamed for the full disk.
-    """
+    """Check for the engine, which does not say why a commit failed: a document would be blamed for the full disk."""
     with tempfile.TemporaryFile(dir=folder) as probe:
         os.posix_fallocate(probe.fileno(), 0, _ROOM)

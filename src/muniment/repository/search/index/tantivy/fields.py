@@ -1,14 +1,15 @@
 """Which fields does the built-in index have, and how does a document fill them?
 
 All properties are in one JSON field with a sub-object for each kind of value, so a new property of a type needs no new
-schema. ``s`` holds strings as they are compared, ``v`` strings as they were written. A marker stands before both;
-without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants.
-``f`` holds doubles, encoded as integers that have the same order. ``b`` holds truth values as 0 and 1. Words are in two
-pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written as often as
-``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse the object search
-``metadata``, which holds the same without the text. Between two values there is a gap, so that no phrase reaches from
-one value to the next. The variants of words (``variants``) are further values of the field of stems, behind all others,
-so completions and phrases in quotation marks never see them.
+schema. ``s`` holds strings as compared, ``v`` as written; the marker before both keeps the engine from reading a time.
+``i`` holds whole numbers and instants, ``f`` doubles, encoded as integers in the same order, ``b`` truth values as 0
+and 1.
+
+Who may read an object searches ``anywhere``: title and name, ``HEADING_WEIGHT`` times, then other metadata, then the
+text; who may only browse it, ``metadata``, the same without the text. A gap keeps phrases from reaching from one value
+to the next.
+
+Variants of words (``variants``) are further stems behind all others, so completions and quoted phrases never see them.
 """
 
 import itertools
@@ -31,25 +32,22 @@ from muniment.repository.search.index.document import Document
 from muniment.repository.store.change_log.changes import START, Position
 
 FORMAT = 9
-"""The number of the format. Raise it with every change of fields or their content, so that agents rebuild indexes."""
+"""Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
 
 FORMER, IS_FORMER = "former", "1"
-"""The field that marks former versions, and its only value. Other objects lack the field."""
+"""Other objects lack the field."""
 
 TEXT = "text"
-"""The stored text, in UTF-8."""
 
 HEADINGS = ("title", "object_name")
-"""The properties that name an object to people."""
+"""They name an object to people."""
 
 HEADING_WEIGHT = 3
-"""How often a heading is written into the index.
-
-So an object with one match in a heading outranks an object with one match in its text, unless the second object has
-fewer than about a third of the words that the first one has.
+"""A heading is written so often: it outranks one match in a text, unless that has fewer than about a third of the
+words.
 """
 
 POSITION = "\0position"
@@ -57,14 +55,11 @@ NOTHING = "\0nothing"
 MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
-"""The sub-objects of PROPERTIES except ``v``. Every property with a value is in one of these.
-
-What is in ``v`` is in ``s``, too.
-"""
+"""All of PROPERTIES except ``v``, whose values are in ``s``, too."""
 
 
 class WordFields(NamedTuple):
-    """Two fields of the same words: their stems, and the words as they are."""
+    """Fields of stems, and of words as they are."""
 
     stems: str
     words: str
@@ -73,17 +68,13 @@ class WordFields(NamedTuple):
 ANYWHERE = WordFields("anywhere", "anywhere_exact")
 METADATA = WordFields("metadata", "metadata_exact")
 EXACT = frozenset({ANYWHERE.words, METADATA.words})
-"""The fields of words as they are."""
+"""These fields hold words as they are."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
-"""The integers that the index can hold."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored parts of a document, without its text.
-
-    ``language`` is the language of the text, if it is one of the index's further languages.
-    """
+    """A document without its text. ``language`` is a further one of the index."""
 
     key: str
     type: str
@@ -99,7 +90,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FoundBy(msgspec.Struct, frozen=True):
-    """The part of a stored document by which searches find it: copies of fields that are not stored themselves."""
+    """Copies of unstored fields by which searches find a document."""
 
     key: str
     type: str
@@ -131,7 +122,7 @@ def _schema() -> tantivy.Schema:
 
 
 SCHEMA = _schema()
-"""The schema of every index. A field is stored only if hits, excerpts or the checker need its content."""
+"""A field is stored only if hits, excerpts or the checker need it."""
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
@@ -141,7 +132,7 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
 
 
 def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
-    """Adding field by field takes a third of the time of ``from_dict``, which compares each field with the schema."""
+    """Add field by field: a third of the time of ``from_dict``, which compares each with the schema."""
     engine_document = tantivy.Document()
     engine_document.add_text(KEY, document.key)
     engine_document.add_unsigned(NUMBER, document.seq)
@@ -179,10 +170,7 @@ def _add_words(
     spellings: Sequence[Sequence[str]],
     joined: Sequence[Sequence[str]],
 ) -> None:
-    """``words`` gets each text, and behind all these the joined words, with their mark.
-
-    ``stems`` gets the first of its spellings, and behind all these the variants.
-    """
+    """``words`` gets the texts, then joined words with their mark; ``stems`` the first spellings, then variants."""
     for text, (stemmed, *_) in zip(texts, spellings, strict=True):
         engine_document.add_text(pair.stems, stemmed)
         engine_document.add_text(pair.words, text)
@@ -250,12 +238,12 @@ def read_document(stored: tantivy.Document) -> Document:
 
 
 def as_written(value: str) -> str:
-    """Return the unfolded text that the index holds of a string: its first ``COMPARED`` characters."""
+    """Take the first ``COMPARED`` characters, unfolded."""
     return value[:COMPARED]
 
 
 def sortable(value: float) -> int:
-    """Encode a double as an integer. The integers have the same order as the doubles."""
+    """Keep the order of doubles in integers."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
     return bits if bits >= 0 else -(bits & MOST)
 
@@ -266,7 +254,7 @@ def double(encoded: int) -> float:
 
 
 def whole_number(value: int) -> int:
-    """Return the integer, or the nearest one that the index can hold."""
+    """Return the nearest that the index can hold."""
     return min(max(value, LEAST), MOST)
 
 
@@ -275,7 +263,7 @@ def path(kind: str, name: str) -> str:
 
 
 def as_indexed(value: Value) -> list[tuple[str, str | int]]:
-    """Return what the index holds of a value, each with the sub-object of PROPERTIES that holds it."""
+    """Return what the index holds, by sub-object of PROPERTIES."""
     if isinstance(value, str):
         return [("s", MARKER + fold(value)), ("v", MARKER + as_written(value))]
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
 """The built-in engine: it keeps indexes in folders.
 
-The folder of a repository holds a numbered folder for each generation, and a file `current` that names the current one.
+A repository's folder has a numbered folder for each generation, and a file `current` that names one.
 """
 
 import os
@@ -24,11 +24,10 @@ POINTER = "current"
 
 
 class FolderEngine:
-    """The folder of all indexes (an Engine). It holds one folder for each repository.
+    """The folder of all indexes (an Engine).
 
-    ``open_writer`` gets a folder and a language. It opens the index in the folder for writing, and makes an empty index
-    if there is none. It may raise OtherFormat. ``open_index`` opens the index for reading. ``language`` is the language
-    of repositories that have none of their own.
+    ``open_writer`` opens, or makes, the index in a folder in a language; it may raise OtherFormat. ``language`` is of
+    repositories without one.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class FolderEngine:
         return file.read_text(encoding="ascii")[:32]
 
     def holder(self) -> str:
-        """Return the name under which this machine holds leases for this folder: the host's name and the path."""
+        """Name the holder of this machine's leases: the host's name and the path."""
         return f"{socket.gethostname()}:{self._folder.absolute()}"
 
     @contextmanager
@@ -82,7 +81,7 @@ class FolderEngine:
 
 
 class FolderIndex:
-    """The folder of one repository's generations (a RepositoryIndex)."""
+    """A repository's generations (a RepositoryIndex)."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ class FolderIndex:
 
 
 class FollowingIndex:
-    """The index of one repository, open for reading (an Index). It always uses the generation that is current."""
+    """An Index that always uses the current generation."""
 
     def __init__(self, folder: Path, open_index: Callable[[Path], Index]) -> None:
         self._folder = folder
@@ -161,7 +160,7 @@ def current(folder: Path) -> Path | None:
 
 @contextmanager
 def rebuilding(folder: Path) -> Iterator[None]:
-    """Hold the right to make a new generation; only one process of this machine can have it. Raises InUse."""
+    """Hold the right to make a generation, of one process of this machine. Raises InUse."""
     _make(folder)
     with ExitStack() as stack:
         try:
@@ -172,9 +171,8 @@ def rebuilding(folder: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
-    """Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
-
-    Nothing is removed during a rebuild, either.
+    """Remove nothing for ``idle_seconds`` after a switch, as a search may still read the former generation, nor during
+    a rebuild.
     """
     current_folder, mark = current(folder), _mark(folder)
     if current_folder is None or mark is None or now_seconds - mark[1] / 1e9 < idle_seconds:

@@ -22,7 +22,7 @@ _NUMBERS = struct.Struct(">Qq")
 
 
 class Reading:
-    """Reads the documents of one searcher, regardless of what any caller may see."""
+    """Reads documents, whatever a caller may see."""
 
     def __init__(self, searcher: WatchedSearcher) -> None:
         self._searcher = searcher
@@ -100,7 +100,7 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """``stating`` has, by field and value, the documents that a search for this value should find."""
+        """``stating`` has, by field and value, what a search for it should find."""
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
             stated = all_of([query, term(field, value)])

@@ -10,7 +10,7 @@ from muniment.database import budgets
 
 
 class WatchedSearcher:
-    """The engine's searcher of one commit. Its methods do what the engine's do, and raise TookTooLong, too."""
+    """The searcher of one commit, whose methods raise TookTooLong, too."""
 
     def __init__(self, searcher: tantivy.Searcher) -> None:
         self._searcher = searcher
@@ -31,7 +31,7 @@ class WatchedSearcher:
         return count_of(self.search(query, 1)) or 0
 
     def numbers(self, field: str, addresses: Sequence[DocAddress]) -> list[int]:
-        """Read the whole numbers that documents have in a fast field, and 0 for a document that has none."""
+        """Read a fast field, 0 for none."""
         budgets.check()
         return [int(value or 0) for value in self._searcher.fast_field_values(field, list(addresses))]
 
@@ -41,6 +41,6 @@ class WatchedSearcher:
 
 
 def count_of(result: tantivy.SearchResult) -> int | None:
-    """Return how many hits a search has in all; None if they were not counted."""
+    """Return None if hits were not counted."""
     number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
     return number

@@ -47,20 +47,20 @@ from muniment.repository.search.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.store.change_log.changes import Position
 
 MOST_FED = 10_000
-"""If a search asks its facets to count more hits than this, they count all hits, which costs no more."""
+"""Facets that are to count more hits count all, which costs no more."""
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _CALLERS, _CALLER = 500_000, 5_000
-"""The size of the memory of callers. In it, a caller counts as ``_CALLER``, plus 1 for each ACL."""
+"""A caller counts as ``_CALLER`` in the memory, plus 1 for each ACL."""
 
 _SIZES = 10
-"""A plan is assumed to be this many times as large as its query, in bytes."""
+"""A plan is taken for so many times its query, in bytes."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class _Plan(NamedTuple):
-    """A prepared query, the same for every caller: the compiled query, the finder of excerpts, the terms to show."""
+    """A prepared query, the same for every caller."""
 
     compiled: CompiledQuery
     finder: excerpts.Finder
@@ -68,10 +68,7 @@ class _Plan(NamedTuple):
 
 
 class SnapshotCache:
-    """What the snapshots of one index remember: compiled queries, and the queries for what ACLs permit.
-
-    Neither depends on the documents.
-    """
+    """Compiled queries, and those for what ACLs permit: neither depends on documents."""
 
     def __init__(self) -> None:
         self.plans: Cache[bytes, _Plan] = Cache(_PLAN_BYTES)
@@ -79,7 +76,7 @@ class SnapshotCache:
 
 
 class TantivySnapshot:
-    """The index as of one commit (a Snapshot). Any thread may use it."""
+    """One commit (a Snapshot), for any thread."""
 
     def __init__(
         self,
@@ -106,8 +103,8 @@ class TantivySnapshot:
     def search(self, search: Search) -> Answer:
         """Without keywords, the newest hits are first.
 
-        But hits of equal score keep the engine's order if some of them lie deeper than ``order.REACH``. Each page has
-        the order of its own snapshot, so a commit between two pages may move hits.
+        Hits of equal score keep the engine's order if some lie deeper than ``order.REACH``. A commit between two pages
+        may move hits.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -117,7 +114,7 @@ class TantivySnapshot:
             return self._answer((compiler, plan, query), search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """One question to the engine orders and counts all hits, and another one scores the hits of the page."""
+        """One question orders and counts, another scores the page."""
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             page = self._ranking.by_values(query, sorts, search.offset, search.limit)
@@ -253,7 +250,7 @@ class TantivySnapshot:
         return Rarity((self._searcher, self._documents), findings, ranked, seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
-        """Changed objects that the snapshot does not hold at all, such as new ones, do not count."""
+        """Changed objects that the snapshot does not hold do not count."""
         missed_keys = visible.hidden | visible.decided
         if missed_keys and self._searcher.count(compiler.among(Query.all_query(), missed_keys)):
             return SeenCounts()
@@ -272,9 +269,8 @@ class TantivySnapshot:
         return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
     def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
-        """If the search's limit is 0, one hit after the offset is returned, to show that hits follow.
-
-        The hits come in any order if the limit is greater than the number of objects that can be hits.
+        """With the limit 0, one hit is read, to show that hits follow. The order is any if the limit is above the
+        number of possible hits.
         """
         has_scores = bool(compiled_query.leaves)
         limit, offset = search.limit, search.offset
@@ -348,11 +344,7 @@ class TantivySnapshot:
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """A key of the answer is the engine's address of the object.
-
-        Each list has two halves, both with one item for each leaf. The first half says whether the leaf matches
-        anywhere in the object, and the second half whether it matches in the metadata.
-        """
+        """Return, by the engine's address, whether each leaf matches anywhere, and then whether in metadata."""
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
         for start in range(0, len(queries), MATCHES):

@@ -1,7 +1,7 @@
 """Which words are in the objects that a caller may see?
 
-A word of the engine's dictionary is a completion only if the caller finds an object by it. A correction is taken from
-the texts and metadata of objects that the caller finds by a similar word.
+A completion is a word by which the caller finds an object; a correction is from texts and metadata of objects that the
+caller finds by a similar word.
 """
 
 import heapq
@@ -26,14 +26,11 @@ from muniment.repository.search.index.tantivy.compiling.rarity import Rarity
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
 SHORTEST, LONGEST = 2, 60
-"""The fewest and the most letters of a beginning that is completed.
-
-A word is corrected only if it has more than ``SHORTEST`` and at most ``LONGEST`` letters.
-"""
+"""Letters of a completed beginning, or of a corrected word, which has more than ``SHORTEST``."""
 
 _LOOKED_THROUGH = 20
 _WEIGHED = 100
-"""How many words of a text are weighed at most, the most common ones first. Each needs a question to the engine."""
+"""The commonest words of a text: each needs a question to the engine."""
 
 _TEXT = 20_000
 _MOST_CORRECTIONS = 4
@@ -41,7 +38,7 @@ _TWO_LETTERS_FROM = 6
 
 
 class Vocabulary:
-    """The words in those objects of one snapshot that one caller may see. The snapshot is Tantivy's ``Searcher``."""
+    """What one caller may see in Tantivy's ``Searcher``."""
 
     def __init__(
         self,
@@ -142,14 +139,14 @@ class Vocabulary:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
-        """The first pair is for objects that the caller may read, the second for those they may only browse, if any."""
+        """Objects that the caller may read come first, then those they may only browse, if any."""
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
         return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]
 
 
 def differing(word: str, other: str) -> int:
-    """Count the letters in which two words differ: one more, one less, another one, or two neighbours exchanged."""
+    """Count letters: one more, less or other, or two neighbours exchanged."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for at, letter in enumerate(word):

@@ -7,11 +7,11 @@ from tantivy import Occur, Query
 from muniment.repository.search.index.tantivy import fields
 
 _SEVERAL = 100
-"""More terms than this are sought by one query for a set of terms, which is then faster than an OR of term queries."""
+"""More terms are sought by one query for a set, which is then faster than an OR."""
 
 
 def silent(query: Query) -> Query:
-    """Make a query that finds the same objects with the score 0."""
+    """Find the same objects with the score 0."""
     return Query.const_score_query(query, 0.0)
 
 

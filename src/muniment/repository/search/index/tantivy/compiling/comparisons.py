@@ -1,7 +1,7 @@
 """Which objects have a property whose value meets a comparison?
 
-A range of strings becomes regular expressions, so the engine reads only the terms of the range from its dictionary. A
-range of numbers goes through the engine's parser, which gets integers only.
+A range of strings becomes regular expressions, so the engine reads only its terms from the dictionary; one of numbers
+goes through the engine's parser, as integers only.
 """
 
 import re
@@ -24,17 +24,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Comparisons:
-    """Makes the queries for comparisons of properties. ``allowance`` limits the cost of their regular expressions."""
+    """Makes queries; ``allowance`` limits the cost of their regular expressions."""
 
     def __init__(self, index: tantivy.Index, allowance: regexes.Allowance) -> None:
         self._index = index
         self._allowance = allowance
 
     def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
-        """Make the query for the objects that meet a comparison.
-
-        Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
-        """
+        """Raises BadQuery for a name that no property can have, and for regular expressions that would take too long."""
         if not _NAME.fullmatch(comparison.name):
             raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
         match comparison:

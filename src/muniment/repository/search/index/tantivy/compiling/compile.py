@@ -1,9 +1,8 @@
 """How is a query tree compiled into a query of the built-in engine?
 
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
-queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
-other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match the parts of the
-phrase, the engine refuses the query.
+queries, and the parser for strings. A prefix becomes a fuzzy prefix query with distance zero; after other words, the
+last part of a phrase of regular expressions, which the engine refuses if more than 16,384 words match.
 """
 
 import itertools
@@ -39,34 +38,25 @@ from muniment.repository.search.index.tantivy.compiling.leaves import has_keywor
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, may_rank
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""If a hit holds neighbouring words of a query near each other, its score rises by this fraction of their phrase score.
-
-``_SLOP`` says how near the two words must be. Only a query for any of several words raises scores so.
+"""In a query for any of several words, neighbours near each other (``_SLOP``) add this fraction of their phrase score.
 """
 
 _AS_WRITTEN = 0.3
-"""If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score.
-
-Only a query for any of several words raises scores so.
-"""
+"""In a query for any of several words, a word exactly as written adds this fraction of its score."""
 
 _MOST_RANKED = 8
-"""The most patterns of one query that are ranked.
-
-A ranked pattern gives a hit a score that depends on which words of the hit match the pattern. A further pattern gives
-the same score to every hit that matches it.
-"""
+"""The words in a hit that match a ranked pattern decide its score; a further pattern scores all its hits alike."""
 
 MATCHES = 24
-"""The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
+"""Each query of ``Compiler.matching`` is a bit of a score, and a score holds 24 bits exactly."""
 
 
 PermissionCache: TypeAlias = Cache[tuple[frozenset[int], str], Query]
-"""Remembers, by ACLs and owner, the query for objects with one of these ACLs or this owner. Its limit counts ACLs."""
+"""Remembers the query for objects with these ACLs or this owner; its limit counts ACLs."""
 
 
 class CompiledLeaf(NamedTuple):
-    """A leaf of a query, and the queries of the engine that find it anywhere in an object, and in the metadata."""
+    """A leaf, and the queries that find it anywhere in an object, and in metadata."""
 
     leaf: Leaf
     anywhere: Query
@@ -76,11 +66,9 @@ class CompiledLeaf(NamedTuple):
 class CompiledQuery(NamedTuple):
     """A bound query, compiled for any caller.
 
-    ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match by their
-    metadata alone. Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may
-    have been found, each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every
-    hit. It is None if hits may have different scores, or if there are no ``leaves``. ``ranked`` are the patterns whose
-    hits are ranked by the words that the hits hold.
+    ``anywhere`` and ``in_metadata``, the same without keywords, find what matches there. With ``needs_all``, a hit has
+    matched all ``leaves``. ``level`` is every hit's score, None if scores differ or there are no leaves. ``ranked``
+    patterns rank by the words that hits hold.
     """
 
     anywhere: Query
@@ -92,10 +80,9 @@ class CompiledQuery(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
+    """Compiles for one index; ``rarity`` weighs words for the caller.
 
-    ``permissions`` remembers the queries for what ACLs permit. Such a query depends on the schema of the index, but not
-    on the documents. ``has_former`` says whether the index holds former versions.
+    ``permissions`` depends on the schema, not on documents. ``has_former`` says whether there are former versions.
     """
 
     def __init__(
@@ -115,7 +102,7 @@ class Compiler:
         self._comparisons = Comparisons(index, self._allowance)
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
-        """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score.
+        """Only keywords give a score.
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
@@ -129,7 +116,7 @@ class Compiler:
         return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
-        """Make queries for objects that match anywhere, and for those that match in metadata.
+        """Find matches anywhere, and in metadata.
 
         Raises what ``compile`` raises.
         """
@@ -148,10 +135,7 @@ class Compiler:
         return silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
-        """An object that the caller may read may match anywhere.
-
-        An object that they may only browse must match in the metadata.
-        """
+        """Let what the caller may read match anywhere, what they may only browse in metadata."""
         if _is_one(query, visible):
             return all_of([silent(self.browsable(visible)), query.anywhere])
         found_anywhere = all_of([silent(self.readable(visible)), query.anywhere])
@@ -159,10 +143,7 @@ class Compiler:
         return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
 
     def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
-        """Extend a query by objects that are near in meaning. Nearness adds to the score of each hit in ``near``.
-
-        The first ``near.added`` objects become hits if the caller may read them.
-        """
+        """Add nearness to each hit's score; the first ``near.added`` become hits if the caller may read them."""
         nearest = [term(fields.EMBEDDING, each) for each in near.embeddings]
         added = all_of([silent(self.readable(visible)), silent(any_of(nearest[: near.added]))])
         scores = [
@@ -176,14 +157,11 @@ class Compiler:
         return all_of([silent(query), silent(Query.range_query(fields.SCHEMA, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
-        """Make a query that scores objects as the query of the method ``visible`` does.
-
-        It may find further objects.
-        """
+        """Score as ``visible`` does, perhaps with further objects."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
-        """With ``exact``, exact words are searched, otherwise stems."""
+        """Search exact words with ``exact``, otherwise stems."""
 
         def holding(readable: bool) -> Query:
             pair = _searched(readable)
@@ -209,7 +187,7 @@ class Compiler:
         return self._permitted_query(visible, visible.read_acls, visible.read)
 
     def only_browsable(self, visible: Visible) -> Query | None:
-        """Return None if the caller has the same rights for browsing as for reading."""
+        """Return None if browsing and reading are the same for the caller."""
         if _alike(visible):
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
@@ -218,16 +196,13 @@ class Compiler:
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
-        """The score is a sum in which query number n, counted from 0, adds 2**n.
-
-        It is exact for up to ``MATCHES`` queries.
-        """
+        """Add 2**n for query number n, from 0: exact up to ``MATCHES``."""
         few = (Occur.Must, silent(terms(fields.KEY, keys)))
         clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *clauses])
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
-        """Make the query for a leaf: if ``readable``, anywhere in an object, otherwise only in its metadata."""
+        """If ``readable``, find a leaf anywhere, otherwise in metadata."""
         stems, words = _searched(readable)
         match leaf:
             case Phrase():
@@ -266,7 +241,7 @@ class Compiler:
         return [term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
-        """The document that holds the index's position has neither ACL nor owner, so the query does not find it."""
+        """The document with the index's position has neither ACL nor owner, so it is not found."""
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, terms(fields.KEY, visible.decided))]
             newly_permitted = terms(fields.KEY, decided_keys & visible.decided)
@@ -326,7 +301,7 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of ``sought.words``, or for ``sought.first``; or else for all of ``sought.needed``.
+        """Find any of ``sought.words``, or ``sought.first``, or else all ``sought.needed``.
 
         A match of ``sought.first`` adds ``LEAD`` to an object's score.
         """
@@ -339,7 +314,7 @@ class Compiler:
         return Query.boolean_query([*needed, *((Occur.Should, query) for query in scored)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
-        """Each object that these queries find holds at least one of the words."""
+        """Each finds objects with at least one of the words."""
         queries = []
         pairs = [
             [*word, *following]
@@ -401,9 +376,8 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Two neighbouring letters that change places count as one.
-
-        The list is empty if ``words`` is not a single word, or if that word is too short or too long.
+        """Count two exchanged neighbours as one letter; return nothing for more words than one, or one too short or too
+        long.
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []

@@ -1,7 +1,7 @@
 """May the engine be asked this query?
 
-The cost is counted in passes. One pass goes through all words of the index, as a word that begins with a wildcard does.
-So a refusal says nothing about other people's objects.
+A pass goes through all words of the index, as one that begins with a wildcard does: so a refusal says nothing about
+other people's objects.
 """
 
 from collections.abc import Iterator
@@ -14,22 +14,22 @@ from muniment.repository.search.aql.patterns import Pattern
 from muniment.repository.search.aql.tree import Fulltext, Phrase, Term, Wild, words_of
 
 MOST_PASSES = 4
-"""The most passes of a query. In an index of a hundred thousand objects each takes some tenths of a second."""
+"""In an index of a hundred thousand objects, a pass takes some tenths of a second."""
 
 MOST_WORDS = 4096
-"""The most words, phrases and comparisons of a query, together with the synonyms of its words."""
+"""A query has so many words, phrases and comparisons, with synonyms."""
 
 _LARGE, _LARGEST = 100_000, 400_000
-"""An index with more objects permits half of the passes and words, and one with more than ``_LARGEST`` a quarter."""
+"""A larger index permits half of the passes and words, or a quarter."""
 
 _OF_BEGINNING = (1.0, 1 / 8, 1 / 32, 1 / 128, 1 / 256)
-"""The passes of a word that begins with so many letters and has a wildcard later."""
+"""A word with so many letters before its wildcard takes so many passes."""
 
 _JOINED = 8
-"""How many times the passes of a beginning a word takes in a joined word, whose places the engine reads, too."""
+"""A beginning takes so many times its passes in a joined word, whose places the engine reads, too."""
 
 _OF_SIMILAR, _OF_RANGE, _OF_VALUES = 1 / 256, 1 / 32, 1 / 8
-"""The passes of a fuzzy word, of a range of texts, and of a comparison that reads every value of one property."""
+"""A fuzzy word, a range of texts, and a comparison that reads every value of a property take so many passes."""
 
 _Leaf: TypeAlias = Term | Wild | Phrase | OneOf | Between | Like | HasValue | Carries
 

@@ -13,15 +13,14 @@ from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext,
 from muniment.repository.search.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Takes the words of an ``AnyWord``, and returns those that count."""
+"""Returns those words of an ``AnyWord`` that count."""
 
 
 def leaves(
     condition: Condition | Keywords | None, *, denied: bool = False, choose: Chooser = lambda words: words
 ) -> Iterator[Leaf]:
-    """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
-
-    Of the words of an ``AnyWord``, only those that ``choose`` returns are listed.
+    """List what may have found a hit; with ``denied`` also what is behind a NOT. Of an ``AnyWord``, ``choose`` takes
+    the words.
     """
     match condition:
         case ConditionSet():

@@ -1,7 +1,7 @@
 """In which order does the built-in engine return hits?
 
-By itself, the engine orders hits by one field only. To use several, an aggregation makes a bucket of each hit, and
-orders the buckets by the values and the counter.
+The engine orders by one field only: for several, an aggregation makes a bucket of each hit, and orders the buckets by
+values and counter.
 """
 
 import itertools
@@ -20,28 +20,23 @@ from muniment.repository.search.index.tantivy.compiling.combining import all_of,
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
 REACH = 2_000
-"""The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
+"""Deeper hits of equal score keep the engine's order."""
 
 Ranked: TypeAlias = tuple[float, DocAddress]
-"""The engine's address of a hit, with its score or the value by which it is ordered."""
+"""An address has its score, or the value by which it is ordered."""
 
 MOST_BUCKETS = 2_000
-"""The depth up to which hits are ordered by the values of properties."""
+"""The order by values reaches so deep."""
 
 _SORTED = 255
-"""How many characters of a text count in an order.
-
-The engine compares all characters that it holds, so ``by_values`` does not return an order with longer texts.
-"""
+"""So many characters of a text count; the engine compares all that it holds, so ``by_values`` refuses longer texts."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
-"""Two scores count as equal if they differ by at most ``_NOISE`` times the score.
-
-If the score is above ``_MOST_NOISY``, they may differ by at most ``_NOISE`` times ``_MOST_NOISY``.
+"""Two scores count as equal if they differ by at most ``_NOISE`` times the score, or ``_MOST_NOISY`` if that is less.
 """
 
 _BESIDE = 200
-"""How many hits beyond a page are read at first, to find all hits with the same score as the page's last hit."""
+"""So many hits beyond a page are read at first, to find all with the score of its last."""
 
 
 class Ranking:
@@ -51,10 +46,7 @@ class Ranking:
         self._searcher = searcher
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
-        """In the order by score, several hits may have the score of the last returned one.
-
-        If not all of them fit, the engine chooses which of them are returned.
-        """
+        """Return counters; by score, the engine chooses among hits with the score of the last one."""
         if limit < 1:
             return []
         if order == "made":
@@ -75,7 +67,7 @@ class Ranking:
         return [int(value) for value, _ in hits]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Return a page of hits, the best first. With ``total``, also return the number of all hits, otherwise None."""
+        """Return the best hits first; ``total`` adds the number of all."""
         if offset >= REACH:
             result = self._searcher.search(query, limit, count=total, offset=offset)
             return list(result.hits), count_of(result)
@@ -92,10 +84,10 @@ class Ranking:
     def by_modification(
         self, query: Query, offset: int, limit: int, *, total: bool, descending: bool = True
     ) -> tuple[list[Ranked], int | None]:
-        """Return a page of hits by their last modification. The order is exact however deep the page is.
+        """Order exactly, however deep.
 
-        The engine orders by one field only, so this method orders the objects of the same instant. If an edge of the
-        page divides the objects of one instant, a further query reads them, ordered by counter.
+        The engine orders by one field: objects of one instant that an edge of the page divides take a further query, by
+        counter.
         """
         extra = min(offset, 1)
         order = tantivy.Order.Desc if descending else tantivy.Order.Asc
@@ -119,10 +111,10 @@ class Ranking:
     def by_values(
         self, query: Query, sorts: Sequence[SortedBy], offset: int, limit: int
     ) -> tuple[list[int], int] | None:
-        """Return the counters of a page of hits in the order of these properties, and the total.
+        """Return counters and the total.
 
-        Return None if the engine cannot order the hits. That is so if the page ends deeper than ``MOST_BUCKETS``, if a
-        value is a long text, or if a property is the date of creation, which the index holds only to the millisecond.
+        Return None if the page ends deeper than ``MOST_BUCKETS``, a value is a long text, or a property is the date of
+        creation, which the index holds only to the millisecond.
         """
         if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
             return None
@@ -170,10 +162,7 @@ class Ranking:
         return self.by_counter(all_of([query, term(fields.MODIFIED, instant)]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
-        """Hits of equal score that are on both sides of REACH keep the engine's order.
-
-        Otherwise their order would differ from page to page.
-        """
+        """Keep the engine's order of equal scores on both sides of REACH, or it would differ from page to page."""
         complete = len(ranked_hits)
         if complete > REACH:
             complete = REACH
@@ -197,9 +186,8 @@ class Ranking:
 
 
 def _tie(hit: Ranked, following: Ranked) -> bool:
-    """Return whether two scores (or instants) are equal but for the engine's rounding.
-
-    The engine rounds the weight of each word to single precision, and that weight depends on everybody's documents.
+    """Compare scores (or instants) but for rounding: the engine rounds weights to single precision, and they depend on
+    everybody's documents.
     """
     return abs(hit[0] - following[0]) <= _NOISE * min(abs(hit[0]), _MOST_NOISY)
 
@@ -219,7 +207,7 @@ class _Buckets(msgspec.Struct, frozen=True):
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """What the engine answers to a question for one number; None if there is none."""
+    """An answer with one number, or None."""
 
     value: float | None
 
@@ -242,10 +230,7 @@ def _path(sort: SortedBy) -> str:
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:
-    """Return the name of the sub-object of PROPERTIES that holds values of this kind.
-
-    For texts, it is the one with folded values if ``folded``, otherwise the one with values as they are written.
-    """
+    """Name the sub-object of PROPERTIES for a kind; texts have a folded and a written one."""
     match kind:
         case "string" | "id":
             return "s" if folded else "v"

@@ -1,10 +1,12 @@
 """How rare is a word among the objects that one caller may see?
 
-A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score by a factor
-replaces the weight exactly. One figure is still that of the whole index: the average length of its texts, which the
-engine does not let us replace. So some patterns (``may_rank``) are replaced by the commonest words that they cover in
-the objects that the caller may see. Each of these words has the weight of the whole pattern, which is counted as if it
-were one word. Source: docs/decisions/0062.
+A BM25 score is proportional to that weight (the inverse document frequency, IDF): a factor replaces it exactly. One
+figure is still of the whole index: the average length of texts, which the engine does not let us replace.
+
+Some patterns (``may_rank``) are replaced by the commonest words that they cover for the caller. Each weighs as the
+whole pattern, counted as one word.
+
+Source: docs/decisions/0062.
 """
 
 import itertools
@@ -24,45 +26,41 @@ from muniment.repository.search.index.tantivy.compiling.combining import term
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
-"""For one caller: how many words are remembered, how many bytes of compiled queries, and how many completions."""
+"""So many words, bytes of compiled queries, and completions are remembered for one caller."""
 
 MOST_FORMS = 64
-"""How many words of a pattern are scored at most. These are the commonest ones."""
+"""So many words of a pattern are scored, the commonest."""
 
 FORM_BYTES = 200
-"""How many bytes each scored word of a pattern adds to the size of a remembered query."""
+"""Each scored word adds so many bytes to a remembered query."""
 
 _LOOKED_THROUGH = 10_000
-"""Of the words that begin as a pattern does, at most so many are compared with the pattern: the commonest ones."""
+"""So many words that begin as a pattern does, the commonest, are compared with it."""
 
 _OTHERS = 0.01
-"""If not all words of a pattern are scored, each hit scores this fraction of the pattern's weight.
-
-If the hit holds scored words, the score of the best of them is added.
+"""If not all words of a pattern are scored, each hit scores this fraction of its weight, plus the best of its scored
+words.
 """
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
-"""The facts that decide what a caller may see of a snapshot.
-
-They are: whether the caller may see everything, whether all versions are sought, the ACLs for browsing, the ACLs for
-reading, and the caller's key.
+"""This decides what a caller may see: everything or not, all versions or not, ACLs for browsing, ACLs for reading, the
+caller's key.
 """
 
 
 class Forms(NamedTuple):
-    """The commonest words that a pattern stands for, and whether they are all of its words."""
+    """The commonest words of a pattern; ``complete`` if they are all."""
 
     words: tuple[str, ...]
     complete: bool
 
 
 class SeenCounts:
-    """How many objects one caller finds by each word.
+    """How many objects one caller finds.
 
-    A key of ``counts`` is a pair: whether the word is exact, and the word or pattern. ``forms`` holds the words of
-    patterns. ``compiled`` holds queries of the engine that are weighted by these counts; a key is the search's query as
-    JSON. ``completions`` holds the words that complete the last word of a question. A key is the query of the earlier
-    words as JSON, the letters of the last word, and how many completions are wanted.
+    Keys of ``counts`` are exact or not, and the word or pattern. ``compiled`` has weighted queries of the engine, by
+    the search's query as JSON; ``completions`` go by the earlier words' query as JSON, the letters, and the wanted
+    number.
     """
 
     def __init__(self) -> None:
@@ -73,11 +71,9 @@ class SeenCounts:
 
 
 class Findings(NamedTuple):
-    """What one caller finds.
+    """``holding`` makes the query of the caller's objects with an exact word, stem or word of a pattern.
 
-    ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
-    ``beginning`` gives, for each word that begins with certain letters, the number of objects in which the caller finds
-    it.
+    ``beginning`` counts the caller's objects with each word that begins so.
     """
 
     holding: Callable[[str | Pattern, bool], Query]
@@ -86,9 +82,8 @@ class Findings(NamedTuple):
 
 
 class Rarity:
-    """The weights of words for one caller. Only the patterns in ``ranked`` are ranked.
-
-    ``engine`` is the searcher, and the number of documents that the engine counts.
+    """Weights for one caller; only patterns in ``ranked`` are ranked. ``engine`` has the searcher, and the documents
+    that it counts.
     """
 
     def __init__(
@@ -104,22 +99,20 @@ class Rarity:
         self._seen_counts = seen_counts
 
     def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
-        """Return the factor that turns the engine's score of a word or phrase in a field into this caller's score.
+        """Turn the engine's score of a word or phrase into this caller's.
 
-        ``words`` are the words of the phrase. A word has one weight for a caller, whether it is sought anywhere in an
-        object or only in its metadata. ``counted_as`` gives, for each word, its stems in all languages. The numbers of
-        objects with these stems are added up, because each object has one language.
+        A word has one weight, sought anywhere or in metadata. ``counted_as`` are its stems in all languages, whose
+        objects are added up: each has one language.
         """
         exact = field in fields.EXACT
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
         return sum(self.weight(stems, exact) for stems in counted_as or [[word] for word in words]) / own
 
     def by_forms(self, field: str, pattern: Pattern, unranked: Query) -> Query:
-        """Make the query that ranks what a pattern finds in a field of exact words.
+        """Rank what a pattern finds in a field of exact words.
 
-        Of the objects that the caller may see, ``unranked`` finds the same ones. It is returned if the pattern is not
-        in ``ranked``. A hit scores as its best word does, and every word has the weight of the pattern. Hits that hold
-        none of the commonest words come last.
+        ``unranked`` finds the same for the caller, and is returned if the pattern is not in ``ranked``. A hit scores as
+        its best word, each with the pattern's weight; without a common one it comes last.
         """
         if pattern not in self._ranked:
             return unranked
@@ -155,14 +148,13 @@ class Rarity:
 
 
 def may_rank(pattern: Pattern) -> bool:
-    """Return whether the words of a pattern can be listed: it begins with letters, and has a wildcard."""
+    """Return whether the words can be listed: the pattern begins with letters, and has a wildcard."""
     return len(pattern.pieces) > 1 and not pattern.begins_open and pattern.pieces[0] != ""
 
 
 def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
-    """Choose the commonest of the words that a pattern covers. Equally common words are taken in alphabetical order.
-
-    ``counts`` gives, for each word that begins as the pattern does, the number of objects with it.
+    """Choose the commonest that the pattern covers, then by alphabet. ``counts`` are objects for each word that begins
+    so.
     """
     common = sorted(counts, key=lambda word: (-counts[word], word))
     few = common[:_LOOKED_THROUGH]
@@ -172,7 +164,7 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
 
 
 def documents(searcher: tantivy.Searcher) -> int:
-    """Return how many documents the engine's own weights count. Until a merge, that includes deleted documents."""
+    """Count documents as the engine's weights do: deleted ones, too, until a merge."""
     position = term(fields.KEY, fields.POSITION)
     hits = searcher.search(position, 1, count=False).hits
     if not hits:

@@ -1,8 +1,7 @@
 """How are a pattern and a range of texts written as regular expressions of the built-in engine?
 
-The engine applies them to its dictionary of terms. Its expressions have no named classes of characters, such as digits,
-and no anchors: an expression matches a whole term. Every character is written as its code, so that none has a special
-meaning.
+The engine applies them to whole terms of its dictionary; it has no named classes, such as digits, and no anchors. Every
+character is written as its code, so that none has a special meaning.
 """
 
 from collections.abc import Sequence
@@ -14,13 +13,10 @@ _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 _BYTES_ANYWHERE = 120
-"""How many bytes of text the alternatives of one expression may have, if they share a gap at their beginning.
-
-A longer alternative has an expression of its own.
-"""
+"""Alternatives that share a gap at their beginning have so many bytes; a longer one has an expression of its own."""
 
 MOST_COST = 150_000
-"""The most that the regular expressions of a query may cost together. This cost takes the engine a second or two."""
+"""All regular expressions of a query cost so much, which takes the engine a second or two."""
 
 
 class Allowance:
@@ -30,10 +26,7 @@ class Allowance:
         self._spent = 0
 
     def spend(self, expression: str) -> str:
-        """Count the cost of a regular expression, and return the expression.
-
-        Raises BadQuery if all costs together exceed ``MOST_COST``.
-        """
+        """Count the cost, and return the expression. Raises BadQuery beyond ``MOST_COST`` in all."""
         self._spent += cost(expression)
         if self._spent > MOST_COST:
             raise BadQuery(
@@ -43,10 +36,9 @@ class Allowance:
 
 
 def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
-    """Write regular expressions that match exactly the strings between two bounds. None means that there is no bound.
+    """Match exactly the strings between two bounds, or without one (None).
 
-    A bound is part of the range unless it is open. Strings are ordered by their code points, and hold no control
-    characters.
+    A bound belongs to the range unless open. Strings, without control characters, are ordered by code points.
     """
     if low is None and high is None:
         return [".*"]
@@ -82,7 +74,7 @@ def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
 
 
 def join(expressions: Sequence[str]) -> list[str]:
-    """Join alternatives into few expressions. The engine refuses an expression of more than a thousand states."""
+    """Join into few: the engine refuses more than a thousand states."""
     alternatives = [""]
     for part in expressions:
         if alternatives[-1] and len(alternatives[-1]) + len(part) > _LONGEST_EXPRESSION:
@@ -92,10 +84,8 @@ def join(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Return what it costs to apply an expression: the cost of its length, plus that of the gaps in each alternative.
-
-    The length counts twice if the alternatives share a gap at their beginning. The gaps of one alternative cost 12
-    times the square of their number.
+    """Add the length, twice if alternatives share a gap at their beginning, and 12 times the square of the gaps of
+    each.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
@@ -106,9 +96,8 @@ def of_pattern(pattern: Pattern) -> str:
 
 
 def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
-    """If all patterns begin or end with a gap of any length, each expression has that gap once.
-
-    With the gap in each of its alternatives, the engine would need more states than it permits.
+    """Write a gap of any length, at the beginning or end of all, once: in each alternative, it would need more states
+    than the engine permits.
     """
     if len(alternatives) == 1:
         return [of_pattern(alternatives[0])]
@@ -141,7 +130,7 @@ def _exactly(text: str) -> str:
 
 
 def _beyond(beginning: str, low: int, high: int) -> list[str]:
-    """The list is empty if the range is empty or holds only surrogates."""
+    """Return nothing for an empty range, or one of surrogates."""
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
     return [f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"] if low <= high else []
