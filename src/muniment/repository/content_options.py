@@ -7,10 +7,10 @@ import msgspec
 Doc = msgspec.Meta
 
 PART_BYTES = 8 << 20
-"""A large content is sent to a content store in the network in parts of this size."""
+"""Large content is sent in parts of so many bytes."""
 
 LARGEST_OBJECT = 10_000 * PART_BYTES
-"""The largest content in such a store, in bytes: an upload has at most 10,000 parts."""
+"""An upload has at most 10,000 parts."""
 
 
 class S3Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

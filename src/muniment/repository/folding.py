@@ -1,7 +1,9 @@
 """How are texts in properties compared? By their folded forms, which ignore case and compatibility forms of letters.
 
-A database folds short ASCII texts itself (``is_plain``). Any other text is stored beside its folded form, which is made
-here, so that every database compares in the same way. Source: docs/decisions/0079.
+A database folds short ASCII texts (``is_plain``); of others, the folded form made here is stored, so that every
+database compares alike.
+
+Source: docs/decisions/0079.
 """
 
 import re
@@ -9,15 +11,13 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 COMPARED = 1000
-"""How many characters of a text are compared."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def fold(text: str) -> str:
-    """Fold a text for comparison: case and compatibility forms are removed, accents stay.
-
-    Control characters become blanks. Only the first ``COMPARED`` characters are returned.
+    """Remove case and compatibility forms, but no accents. Control characters become blanks; only ``COMPARED``
+    characters are returned.
     """
     text = text[: COMPARED * 4]
     if text.isascii():

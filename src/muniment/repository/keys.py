@@ -1,8 +1,9 @@
 """The repository's secret keys, and the scrambled numbers and sealed texts that are made with them.
 
-A *scrambled* number stands for a counter. Nobody who sees two of them can tell which came first, or how many lie
-between them. A *sealed* text goes out to a caller and comes back. The caller can neither read nor change it, and cannot
-compare two of them. Source: docs/decisions/0031.
+A *scrambled* number stands for a counter: two of them tell neither order nor distance. A *sealed* text goes to a caller
+and back, who can neither read, change nor compare it.
+
+Source: docs/decisions/0031.
 """
 
 import base64
@@ -20,7 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from muniment.database.connections import PreparedStatement, repository_tables
 
 OBJECTS, ACLS, SEALS = "objects", "acls", "seals"
-"""The purposes of keys. Only migrations make keys, so a key that was read once stays valid."""
+"""Only migrations make keys, so a key that was read once stays valid."""
 
 _keys = sa.Table(
     "repository_keys",
@@ -30,13 +31,11 @@ _keys = sa.Table(
 )
 
 BITS = 56
-"""The size of a scrambled number in bits: 14 hexadecimal digits."""
 
 FORMER = 1 << 48
 """Ids of the former spelling, which exports carry, have numbers below this; scrambled ids never do.
 
-The older ids were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and
-no installation has 65,536 of them, so the first two of the 14 digits were always 00.
+They were the repository's number, below 65,536, in 6 digits, and the counter in 8: so the first two were always 00.
 """
 
 _ROUNDS = 10
@@ -52,11 +51,10 @@ class BadSeal(Exception):
 
 
 class Permutation:
-    """A keyed bijection of the whole numbers of ``bits`` bits (an even count, at most 64) onto themselves.
+    """A keyed bijection of the whole numbers of ``bits`` bits (an even count, at most 64) onto themselves. It is a
+    balanced Feistel network with keyed BLAKE2b as its round function, and a bijection whatever that is.
 
-    It is a balanced Feistel network with keyed BLAKE2b as its round function. Such a network is a bijection whatever
-    the round function is. With ten rounds, as in FF1 (NIST SP 800-38G), nobody without the key can tell it from a
-    random bijection.
+    With ten rounds, as in FF1 (NIST SP 800-38G), nobody without the key can tell it from a random one.
     """
 
     def __init__(self, key: bytes, bits: int) -> None:
@@ -75,18 +73,17 @@ class Permutation:
 
 
 class Seal:
-    """Seals texts for callers, and opens the sealed texts that they send back.
+    """Seals texts for callers, and opens what they send back.
 
-    It uses AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, an observer could only see
-    whether two texts are equal. A sealed text is *bound* to other texts: it can be opened only with the same texts, but
-    does not contain them.
+    AES-SIV with a fresh nonce (RFC 5297 section 3): even equal nonces would only show whether two texts are equal. A
+    sealed text opens only with the texts to which it is *bound*, but does not contain them.
     """
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESSIV(hashlib.blake2b(b"seal", digest_size=64, key=key).digest())
 
     def seal(self, plain: bytes, *binding: str) -> str:
-        """Return these bytes sealed, as a text of letters, digits, ``-`` and ``_``; each call returns another text."""
+        """Return letters, digits, ``-`` and ``_``, different at each call."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return (
             base64.urlsafe_b64encode(nonce + self._cipher.encrypt(plain, _components(binding, nonce)))
@@ -95,7 +92,10 @@ class Seal:
         )
 
     def open(self, sealed_text: str, *binding: str) -> bytes:
-        """Return the bytes that ``seal`` sealed with the same binding. Raises BadSeal."""
+        """Open with the same binding.
+
+        Raises BadSeal.
+        """
         if not sealed_text.isascii() or len(sealed_text) > _LONGEST_SEALED:
             raise BadSeal
         try:
@@ -107,9 +107,9 @@ class Seal:
 
 
 def scramble(cx: Connection, purpose: str, counter: int) -> str:
-    """Return the 14 hexadecimal digits that stand for a counter (from 0 on); they never begin with 00.
+    """Return 14 hexadecimal digits for a counter from 0 on; they never begin with 00.
 
-    The permutation is repeated until the number is not one of the former spelling. No two counters get the same digits.
+    The permutation is repeated for a number of the former spelling. No two counters get the same digits.
     """
     return outside_the_former(_permutation(key(cx, purpose)), counter)
 
@@ -122,12 +122,12 @@ def outside_the_former(permutation: Permutation, counter: int) -> str:
 
 
 def seal(cx: Connection) -> Seal:
-    """Return the seal of this repository half. Any process can open what another process has sealed."""
+    """Any process can open what another has sealed."""
     return _seal(key(cx, SEALS))
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Return the 32-byte key of a purpose. It never changes, so it is remembered as long as the engine lives.
+    """Return 32 bytes, which never change, so they are remembered as long as the engine lives.
 
     Raises LookupError if a migration is missing.
     """

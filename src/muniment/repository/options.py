@@ -11,7 +11,7 @@ from muniment.repository.extraction_options import ExtractionOptions
 Doc = msgspec.Meta
 
 TOKENINFO_ADDRESS = re.compile(r"(.+)/(?:v1|rest)/authentication/(?:oauth/)?tokeninfo")
-"""A tokeninfo address. All addresses of its directory have the same beginning: the first group."""
+"""The first group begins all addresses of the directory."""
 
 
 class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ _marks = sa.Table(
 
 
 class SearchStamps(NamedTuple):
-    """The marks of one snapshot: ``acls`` for all ACLs with their entries, ``types`` for all object types."""
+    """The marks of one snapshot: of all ACLs with their entries, and of all types."""
 
     acls: str
     types: str
@@ -30,5 +30,5 @@ _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
 def read(cx: Connection) -> SearchStamps:
-    """``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
+    """``cx`` must be a snapshot."""
     return SearchStamps(*(row[0] for row in _BY_NAME.all(cx)))

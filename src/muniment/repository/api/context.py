@@ -44,28 +44,23 @@ from muniment.web.answers.streams import Stream
 T = TypeVar("T")
 
 BATCHES = _DIRECTORY_CHANGES = 4
-"""How many batches, and how many changes of users and groups, one caller may have under way in one process."""
+"""One caller has so many under way in one process."""
 
 _LONG_DECISION = 0.05
-"""If a decision takes more seconds than this, the caller's rights are checked again after it."""
 
 _TRIES = 3
-"""How often a decision is tried at most. It is tried again if the directory's answer about the caller is too old."""
 
 _REFUSED_PAIRS = 3
-"""If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
+"""After so many refusals of a name and password, and no acceptance, no other resource is tried."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
-"""For how many seconds a stream's check is tried again if it gets no answer, and the seconds between two tries."""
+"""A stream's check without an answer is tried again for so long, and so often."""
 
 
 @dataclass(frozen=True)
 class RepositoryContext:
-    """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
-
-    ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere.
-    ``repositories`` maps names to the repositories that were looked up, each with the seal of the repository half.
-    ``downloads`` and the fields after it count what each caller has under way.
+    """``people`` and ``people_changes`` are None if the directory runs elsewhere. ``repositories`` were looked up by
+    name, with the seal of the half. ``downloads`` and the fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -97,10 +92,10 @@ Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response
 
 
 class Caller:
-    """Who calls which repository. Every decision for a caller is taken here.
+    """Who calls which repository: every decision for a caller is taken here.
 
-    Who the caller is, and what they may do, is looked up anew for each decision. So no decision uses a right that ended
-    while a body arrived, or during a wait for the index or for other requests (decision 0018).
+    Who they are, and what they may do, is looked up anew for each, so none uses a right that ended while a body
+    arrived, or during a wait (decision 0018).
     """
 
     def __init__(
@@ -130,11 +125,14 @@ class Caller:
         return address(self._request, self._context, self.repository)
 
     def tell(self, event: Event) -> None:
-        """Write the repository's name into an event. Each later ``write`` or ``administer`` adds the caller's id."""
+        """Write the repository's name into an event; each later ``write`` or ``administer`` adds the caller's id."""
         self._event, event.resource = event, self.repository.name
 
     def downloading(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's download slots during the block. Raises Overloaded when all of them are in use."""
+        """Hold a download slot.
+
+        Raises Overloaded when all of them are in use.
+        """
         return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
 
     def uploading(self) -> AbstractContextManager[None]:
@@ -151,16 +149,18 @@ class Caller:
         await self.read(lambda _cx, _principals: None)
 
     async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
-        """Ask a question that may take long, outside the event loop. Callers take turns.
-
-        Raises what ``read`` raises, and TookTooLong when the question is stopped because it takes too long.
+        """Ask outside the event loop; callers take turns. Raises what ``read`` raises, and TookTooLong when the
+        question is stopped.
         """
         read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._request.is_disconnected)
         turn = self._bearer.turn
         return await self._use_right(lambda: read_long(turn, lambda cx: question(cx, self._principals(cx))))
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
-        """Take a decision in a write transaction, which first asks who calls. Raises what ``read`` raises."""
+        """Decide in a write transaction, which first asks who calls.
+
+        Raises what ``read`` raises.
+        """
 
         def decide(cx: Connection) -> T:
             self._check_guard(cx)
@@ -181,9 +181,8 @@ class Caller:
     async def change(
         self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
     ) -> tuple[T, dict[str, str]]:
-        """Return its outcome, and at most one header.
+        """Return the outcome, and a header with the position that ``position`` makes of it, if any.
 
-        ``position`` gets the outcome, and returns the position of the change for the header, or None for no header.
         Raises what ``write`` raises, and NotPermitted if ``spell`` does.
         """
 
@@ -195,7 +194,10 @@ class Caller:
         return await self.write(decide)
 
     async def administer(self, decision: Callable[[Who], T]) -> T:
-        """Let the directory take a decision in a thread. Raises what the decision raises, and Overloaded."""
+        """Let the directory decide, in a thread.
+
+        Raises what the decision raises, and Overloaded.
+        """
         context, event = self._context, self._event or Event("user or group")
 
         def who() -> str:
@@ -208,7 +210,7 @@ class Caller:
             return await self._use_right(lambda: context.transactions.off_loop(decision, who))
 
     def spell(self, principals: Principals, position: Position) -> str:
-        """Write a position for the caller: sealed, or plain for an administrator who asks for that.
+        """Seal a position, unless an administrator asks for a plain one.
 
         Raises NotPermitted when anybody else asks for a plain position.
         """
@@ -219,9 +221,9 @@ class Caller:
         return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, question: Callable[[Inquiry], T]) -> T:
-        """Ask a question of two snapshots: one of the repository's index, and a newer one of the database.
+        """Ask two snapshots, one of the index, and a newer one of the database, in a thread; callers take turns.
 
-        It runs in a thread, and callers take turns. Raises what ``read_long`` raises, and IndexUnavailable.
+        Raises what ``read_long`` raises, and IndexUnavailable.
         """
         context = self._context
         search = partial(context.transactions.search, self._bearer.turn, context.indexes(self.repository).snapshot)
@@ -236,7 +238,7 @@ class Caller:
         return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
 
     def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
-        """Let all decisions of the block share a transaction (``Transactions.common``)."""
+        """Share a transaction (``Transactions.common``)."""
         return self._context.transactions.common(self._bearer.turn)
 
     def stream(
@@ -246,9 +248,8 @@ class Caller:
         headers: Mapping[str, str],
         check_right: Callable[[Connection, Principals], object],
     ) -> Response:
-        """Return an answer that sends pieces, and repeats ``check_right`` until all are sent.
-
-        The answer is cut off if the check raises, or if the directory or the database is silent for 30 seconds.
+        """Send pieces, and repeat ``check_right`` until all are sent. The answer is cut off if that raises, or the
+        directory or the database is silent for 30 seconds.
         """
         options = self._context.options
 
@@ -275,10 +276,11 @@ class Caller:
         )
 
     async def prove(self) -> None:
-        """Bind each of the caller's names to a key for good, before any decision is taken for the caller.
+        """Bind the caller's names to keys for good, before any decision.
 
-        Within a common transaction nothing happens, because what is not committed must not be remembered. There, each
-        decision that writes binds the names. Raises what ``write`` raises.
+        Within a common transaction, decisions that write do so: what is not committed must not be remembered.
+
+        Raises what ``write`` raises.
         """
         await self._bearer.prepare()
         caller = self._bearer.principals()
@@ -299,7 +301,7 @@ class Caller:
         return caller.bound(self._context.bearers) or caller.with_keys(name_keys.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
-        """Raise UnknownRepository if the repository was removed, NotSignedIn if another resource guards it by now."""
+        """Raise UnknownRepository for a removed repository, NotSignedIn for another guard."""
         if not repositories.still_guards(cx, self.repository):
             self._context.repositories.pop(self.repository.name, None)
             repositories.find_open(cx, self.repository.name)
@@ -320,7 +322,7 @@ class Caller:
 
 
 class OpenRepositories:
-    """The repositories that the credentials of one request open, with a ``Bearer`` for the guard of each."""
+    """What one request's credentials open, with a ``Bearer`` for each guard."""
 
     def __init__(
         self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer], request: Request
@@ -331,9 +333,9 @@ class OpenRepositories:
         self._bearers = bearers_of_guards
 
     async def callers(self, names: Collection[str]) -> list[Caller]:
-        """Return a caller for each named repository, or for each open one if ``names`` is empty, ordered by name.
+        """Return callers for the named repositories, or for all open ones, by name.
 
-        Raises UnknownRepository if a named repository is not open, Malformed for too many, and what ``prove`` raises.
+        Raises UnknownRepository if one is not open, Malformed for too many, and what ``prove`` raises.
         """
         most = self._context.options.max_searched_repositories
         check_number(names, most)
@@ -354,12 +356,13 @@ class OpenRepositories:
 
 
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
-    """Find the repositories that the credentials of a request open: those among ``names``, or all without ``names``.
+    """Find what the credentials open, among ``names`` if given.
 
-    The password is checked for each resource at which the caller may have a role, unless this pair is remembered for
-    the resource. If three resources have refused the pair and none has accepted it, no other resource is tried. Raises
-    NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some but none of
-    those named, DirectoryUnavailable, Overloaded, Malformed.
+    The password is checked for each resource where the caller may have a role, unless the pair is remembered; after
+    three refusals and no acceptance, no other is tried.
+
+    Raises NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some but none
+    of those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
@@ -388,7 +391,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
 
 
 def check_number(names: Collection[str], most: int) -> None:
-    """Raise Malformed for more names of repositories than one search may cover."""
+    """Raise Malformed for more than one search may cover."""
     if len(names) > most:
         raise Malformed(f"A search covers {most} repositories at most.")
 
@@ -400,7 +403,7 @@ async def _open(
     bearers_of: dict[str, Bearer],
     refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``."""
+    """Fill ``bearers_of`` and ``refusals`` for the guards of these repositories."""
     trouble: DirectoryUnavailable | None = None
     of_guards = {
         candidate.resource_id: candidate
@@ -480,7 +483,7 @@ async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, S
 
 
 def base_address(request: Request, context: RepositoryContext) -> str:
-    """Return the beginning of every address of the repository half, without a slash at its end."""
+    """Return how every address of the half begins, without a slash at the end."""
     base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
     return f"{base}/{context.names.prefix}"
 

@@ -25,11 +25,10 @@ from muniment.web.addresses import (
 from muniment.web.answers.responses import Table
 
 BELOW = "/repositories/{repository}"
-"""The beginning of the path of every address below a repository, after the prefix."""
 
 
 class Form(enum.Enum):
-    """The form of a body or an answer that no type describes."""
+    """A body or an answer that no type describes."""
 
     BYTES = enum.auto()
     QUERY = enum.auto()
@@ -38,7 +37,7 @@ class Form(enum.Enum):
 
 
 Described = type[Any] | tuple[type[Any], ...] | Form | None
-"""Of several types, the first says in which media types they come."""
+"""The first of several types says in which media types they come."""
 
 _HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
 _QUERY: Schema = {"type": "object", "description": "The same query document in JSON (docs/aql.md)."}
@@ -58,7 +57,6 @@ _ROOTS = {
     "OffersDocument": "assist-values",
     "VariablesBody": "search-template",
 }
-"""The root elements in XML that are not named after their types."""
 _UNCHANGED = AnswerDescription(304, "The caller has this representation already.", headers=(parameters.ETAG,))
 
 
@@ -66,9 +64,9 @@ _UNCHANGED = AnswerDescription(304, "The caller has this representation already.
 class Row:
     """One method of an address: ``at`` has its name and the path.
 
-    ``gives`` and ``takes`` say what the answer and the body are, None stands for no body. ``status`` is that of an
-    answer that is no refusal; 400 means that there is none. Without ``parameters``, a GET takes those of a list or of a
-    single thing, and any other method none. ``root`` is the root element in XML, if it is not named after the type.
+    None is no body. ``status`` is that of an answer that is no refusal; 400 means none. Without ``parameters``, a GET
+    takes those of a list or a single thing, another method none. ``root`` is the element in XML, if not named after the
+    type.
     """
 
     at: str
@@ -117,7 +115,7 @@ class Row:
 
 
 class Family:
-    """Rows whose addresses refuse the same things, and expect credentials ``of`` the same kind: None is a caller's."""
+    """Rows with the same refusals, and credentials ``of`` one kind: None is a caller's."""
 
     def __init__(self, refusals: Table, *rows: Row, of: CredentialKind | None = None) -> None:
         self.refusals = refusals
@@ -183,7 +181,7 @@ def _meaning(described: Described) -> str:
 
 
 def _root(described: Described) -> str:
-    """Name the root element of a type in XML: `saved-search` for ``SavedSearchDocument``."""
+    """``SavedSearchDocument`` has the root `saved-search` in XML."""
     name = "".join(kind.__name__ for kind in _types(described)[:1])
     words = re.findall("[A-Z][a-z]*", name.removesuffix("Document").removesuffix("Body"))
     return _ROOTS.get(name, "-".join(words).lower())

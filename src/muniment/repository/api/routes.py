@@ -65,7 +65,7 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
 
 
 def _beginning(names: RepositoryNames, further: Addresses) -> Addresses:
-    """The document of a repository links to those ``further`` addresses that ``_link_targets`` lists."""
+    """Link a repository to those that ``_link_targets`` lists."""
     targets, anybody = _link_targets(further, BELOW), CredentialKind.NONE
     lister, show = (partial(each, targets=targets) for each in (discovery.list_repositories, discovery.show))
     beginning = addresses(
@@ -114,7 +114,7 @@ def _beginning(names: RepositoryNames, further: Addresses) -> Addresses:
 
 
 def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
-    """List the addresses to which a document can link: those with one fixed name, and no more, after ``base``."""
+    """Documents link to addresses with one fixed name, and no more, after ``base``."""
     return tuple(
         LinkTarget(name, sorted(address.operations), _read_as(address))
         for address in addresses

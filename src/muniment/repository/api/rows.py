@@ -390,4 +390,3 @@ FAMILIES = (
         Row("POST /types/{name}/assist-values", types.assist, OffersDocument, AssistBody),
     ),
 )
-"""The addresses below a repository, except its own."""

@@ -1,4 +1,4 @@
-"""Receive content, a whole body or a part of a multipart body, and put it into the store piece by piece.
+"""Receive content, as a body or a part of one, and store it piece by piece.
 
 Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by order and type); RFC 2046 5.1, RFC 7578.
 """
@@ -34,7 +34,7 @@ from muniment.web.requests import bodies
 MULTIPART = ("multipart/form-data", "multipart/mixed", "multipart/related")
 
 _AROUND = 65_536
-"""How many bytes a multipart body may have around and between its parts."""
+"""A multipart body has so many bytes around and between parts."""
 
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*(?i:charset)={_TOKEN})?")
@@ -42,17 +42,14 @@ _PLAIN = ("", "text/plain", "application/octet-stream")
 
 
 class ReceivedBody(msgspec.Struct, frozen=True):
-    """Content in the store. ``whole`` holds its bytes if they are few and still in memory; else it is empty."""
+    """``whole`` holds the bytes if they are few and in memory, or is empty."""
 
     stored: StoredContent
     whole: bytes
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """The whole of a body: its metadata, its first content in the store, and the media type stated for this content.
-
-    ``further`` are the contents after the first one, each with the media type of its part.
-    """
+    """``media_type`` is stated for the first content; ``further`` ones have those of their parts."""
 
     metadata: Metadata
     content: ReceivedBody | None
@@ -68,8 +65,8 @@ class Upload(msgspec.Struct, frozen=True):
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded, NotStored. If it raises anything, for example
-    because the body ends early, it discards the bytes. If that fails, the sweep removes them later.
+    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded, NotStored. Then it discards the bytes, or if that
+    fails, the sweep does.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -87,7 +84,7 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 async def receive(
     request: Request, context: RepositoryContext, caller: Caller, room: int | None, metadata: Metadata
 ) -> Upload:
-    """Receive a body that has content, in parts or alone. Alone, it has this ``metadata``.
+    """``metadata`` belongs to content alone.
 
     Raises what ``raw_content`` raises, Overloaded, and for a body in parts Malformed, UnknownType.
     """
@@ -99,10 +96,8 @@ async def receive(
 
 
 async def _multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
-    """Receive a multipart body: one part is the metadata, all others are contents.
-
-    The metadata is the first part if this part has no media type, or one of ``_PLAIN``. Otherwise, the metadata is the
-    first part with the media type of an object document.
+    """One part is metadata, the others contents. It is the first part if that has no media type, or one of ``_PLAIN``,
+    otherwise the first of an object document.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -120,12 +115,11 @@ def after_commit(
     named: Sequence[StoredContent | None],
     freed: Sequence[str] = (),
 ) -> BackgroundTask | None:
-    """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
+    """Remove contents that no row names: ``freed`` ones, and ``uploaded`` ones whose bytes the store had; of damaged
+    older content, the uploaded one takes the place.
 
-    It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
-    If the older content is damaged, the task removes that one, and the uploaded one takes its place. The task runs
-    after the answer, so that the time of an answer does not tell whether equal bytes were stored. If the process ends
-    before that, the sweep removes what no row names.
+    The task runs after the answer, whose time so does not tell whether equal bytes were stored. The sweep does it if
+    the process ends before.
     """
     if not uploaded and not freed:
         return None
@@ -138,7 +132,7 @@ def after_commit(
 
 @asynccontextmanager
 async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
-    """If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them."""
+    """Leave the contents after an interrupted commit or a cancelled request: an object may name them."""
     try:
         yield
     except BaseException as error:
@@ -151,8 +145,7 @@ async def removal_on_failure(context: RepositoryContext, *contents: StoredConten
 async def read_plain_text(
     content: ReceivedBody, name: str, media_type: str, context: RepositoryContext
 ) -> ExtractedText | None:
-    """Return the text of small plain content, to be kept with its object; None if the extractor is to read the
-    content."""
+    """Return small plain content's text, to be kept with its object; None leaves it to the extractor."""
     if not content.whole:
         return None
     read = await context.transactions.off_loop(
@@ -162,22 +155,19 @@ async def read_plain_text(
 
 
 def media_type_of(media_type: str, name: str) -> str:
-    """Return the media type of content: the stated one; or, if that is missing or ``application/octet-stream``, the one
-    that the ending of the name suggests."""
+    """Take the stated one, unless missing or ``application/octet-stream``, or else that of the name's ending."""
     if media_type.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
         return media_type.strip()[:255]
     return media_types.media_type_of(name)
 
 
 def servable(media_type: str) -> str:
-    """A media type without parameters, or with only the parameter ``charset``, stays as it is. Any other text is
-    replaced by ``application/octet-stream``.
-    """
+    """Keep what has no parameters, or only ``charset``; else ``application/octet-stream``."""
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text may be the name of a charset: up to 120 of the characters of RFC 6838 4.2."""
+    """Return whether it may name a charset: up to 120 characters of RFC 6838 4.2."""
     return re.fullmatch(_TOKEN, text) is not None
 
 
@@ -186,7 +176,7 @@ def upload_quota(context: RepositoryContext) -> StorageQuota:
 
 
 def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
-    """Raise QuotaExceeded before the body is read, if its Content-Length minus ``around`` is more than ``room``."""
+    """Raise QuotaExceeded before the body, if Content-Length minus ``around`` exceeds ``room``."""
     length_text = request.headers.get("content-length", "")
     number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
     if room is not None and number and int(length_text) - around > room:
@@ -194,7 +184,7 @@ def _check_declared(request: Request, context: RepositoryContext, room: int | No
 
 
 class _Keeping:
-    """Content on its way into the store: what has arrived is written, and its digest taken, while more arrives."""
+    """Writes, and takes the digest of, what has arrived while more arrives."""
 
     def __init__(self, context: RepositoryContext, room: int | None) -> None:
         self._context = context
@@ -207,7 +197,7 @@ class _Keeping:
         self._finishing: asyncio.Task[ReceivedBody] | None = None
 
     async def take(self, data: bytes) -> None:
-        """If the disk does not keep up, wait for it, so that no more than two pieces are held."""
+        """Wait for the disk, so that no more than two pieces are held."""
         if self._room is not None:
             self._room -= len(data)
             if self._room < 0:
@@ -228,7 +218,7 @@ class _Keeping:
         return await asyncio.shield(self._finishing)
 
     async def abort(self) -> None:
-        """This runs in a thread, because another thread may still use the writer."""
+        """Run in a thread: another one may still use the writer."""
         if self._writing is not None:
             self._writing.cancel()
         if self._finishing is not None:
@@ -250,7 +240,7 @@ class _Keeping:
 
 
 def heed(task: "asyncio.Task[Any]") -> None:
-    """Take note of how a task ended that nobody may await: else asyncio would log its exception as never retrieved."""
+    """Take note of a task that nobody may await: else asyncio would log its exception as never retrieved."""
     if not task.cancelled():
         task.exception()
 
@@ -302,7 +292,7 @@ class _Receiving:
             raise Malformed(f"The part with the object's metadata: {error.sentence}") from error
 
     async def abort(self) -> None:
-        """A removal from the store may take long, so it runs outside the event loop."""
+        """Run outside the event loop: a removal may take long."""
         if self._content is not None:
             await self._content.abort()
         for body, _ in self._contents:
@@ -344,7 +334,7 @@ class _Receiving:
 
 
 class _Parts:
-    """Splits a multipart body into the headers and the data of its parts, in the order in which they arrive."""
+    """Yields headers and data of parts in the order of arrival."""
 
     def __init__(self, boundary: bytes) -> None:
         self.ended = False

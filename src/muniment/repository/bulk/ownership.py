@@ -114,7 +114,7 @@ def give_all(
     max_pending: int,
     watch: GiftWatch,
 ) -> GiftCount:
-    """Wait when ``index`` is too far behind: a search is refused beyond ``max_pending`` changes. Close it at the end."""
+    """Wait for ``index``: a search is refused beyond ``max_pending`` missing changes. Close it at the end."""
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
     try:

@@ -14,7 +14,6 @@ from muniment.web.answers import browser, pages
 from muniment.web.answers.responses import ErrorCode
 
 PREFIX = "/search"
-"""All addresses begin so, below the base address."""
 
 _COOKIE = "muniment-search"
 COOKIE = f"__Host-{_COOKIE}"

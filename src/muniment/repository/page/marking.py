@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """A piece of a text, and whether it is marked."""
+    """A piece of a text."""
 
     text: str
     marked: bool

@@ -285,7 +285,7 @@ def _asking(
 
 
 def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQuery) -> Element | None:
-    """Write one query document; None if the saved search has other names on the wire than today's, or cannot be read."""
+    """Write one query document; None if the saved search was written with other names on the wire, or is unreadable."""
     names, understood, saved = options.names, page_query.understood, page_query.saved
     if saved is None:
         return asked.document(names, understood)

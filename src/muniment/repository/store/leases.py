@@ -1,7 +1,7 @@
 """Which process may do the work that only one process may do? The holder of a lease in the database, on any machine.
 
-A lease ends when given back, or after its time, as after a kill. A process can take a lease held under its own name,
-which a file lock on its machine, or chance, makes its own alone.
+A lease ends when given back, or after its time, as after a kill. A process can take a lease held under its own name: a
+file lock on its machine makes that name its own, or the name is random.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ leases = sa.Table(
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to do work with a purpose and a subject."""
+    """The right to do a piece of work."""
 
     purpose: str
     subject: str

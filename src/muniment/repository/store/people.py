@@ -49,7 +49,7 @@ class PersonChange:
 
 
 class ListedPerson(NamedTuple):
-    """A user or group of a list, with its place in the order."""
+    """A user or group of a list."""
 
     person: Person
     place: Place

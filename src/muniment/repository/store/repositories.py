@@ -14,7 +14,6 @@ from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepo
 from muniment.repository.store.filters import cursors, listed, pages, tree
 
 LONGEST = 120
-"""In characters."""
 
 repositories = sa.Table(
     "repositories",
@@ -144,7 +143,7 @@ def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) ->
 
 
 class ListedRepository(NamedTuple):
-    """A repository of a list, with its place in the order."""
+    """A repository of a list."""
 
     repository: Repository
     place: cursors.Place

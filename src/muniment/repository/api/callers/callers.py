@@ -1,7 +1,9 @@
-"""Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
+"""Who sends a request, and in which groups are they?
 
-A right depends only on the directory's answer at the moment when the right is used; by HTTP, the answer may be up to
-one second old. A name and password are first exchanged for an access token (``pairs``, decision 0036).
+A right depends only on the directory's answer when the right is used (decision 0018); by HTTP, it may be up to one
+second old.
+
+A name and password are first exchanged for an access token (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
@@ -31,25 +33,26 @@ from muniment.repository.store.repositories import Repository
 from muniment.web.answers import unsent
 
 Ask = Callable[[str, str], bytes]
-"""Takes a token or ticket and a resource's identifier. Returns the tokeninfo document (JSON) from a snapshot of the
-directory.
+"""Returns the tokeninfo document (JSON) of a token or ticket at a resource, from a snapshot of the directory.
 
 Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
 """
 
 Fetch = Callable[[str, str], Awaitable[bytes]]
-"""Takes and returns the same as ``Ask``, but is awaited, because the document may come from a directory elsewhere.
-Raises NotSignedIn, DirectoryUnavailable."""
+"""Does as ``Ask``, but is awaited: the directory may be elsewhere.
+
+Raises NotSignedIn, DirectoryUnavailable.
+"""
 
 OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
-"""Calls an ``Ask`` in another thread, so that the event loop does not wait."""
 
 FRESH_SECONDS = 1.0
-"""How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
+"""The answer of a directory elsewhere may be so old (decision 0018)."""
 
 _PRIVATE = {"Cache-Control": "private, no-cache"}
-"""The headers of an answer whose caller was not identified by the Authorization header. Without them a shared cache
-would give the answer to everybody (RFC 9111 3.5, RFC 6750 2.3)."""
+"""An answer has these unless the Authorization header identified its caller; a shared cache would give it to everybody
+(RFC 9111 3.5, RFC 6750 2.3).
+"""
 
 
 class StaleAnswer(Exception):
@@ -58,7 +61,10 @@ class StaleAnswer(Exception):
 
 @dataclass(frozen=True)
 class Verifier:
-    """How one kind of credential is verified. ``ask`` is None if the directory is elsewhere."""
+    """Verifies one kind of credential.
+
+    ``ask`` is None if the directory is elsewhere.
+    """
 
     fetch: Fetch
     ask: Ask | None = None
@@ -66,7 +72,7 @@ class Verifier:
 
 @dataclass(frozen=True)
 class Tickets:
-    """How tickets are taken: where requests carry them, how they are verified, and what a ticket's CSRF token is."""
+    """Where requests carry tickets, how these are verified, and their CSRF tokens."""
 
     names: TicketNames
     verifier: Verifier
@@ -75,10 +81,9 @@ class Tickets:
 
 @dataclass(frozen=True)
 class PageSignIn:
-    """How the search page gets an access token for a name and a password, and how it ends that sign-in.
+    """How the search page signs people in and out.
 
-    ``elsewhere`` verifies a token of such a sign-in at a resource other than its own. It is None if the directory is
-    elsewhere.
+    ``elsewhere`` verifies a token at another resource than its own; None if the directory is elsewhere.
     """
 
     sign_in: SignIn
@@ -155,12 +160,13 @@ class Callers:
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
 
     async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
-        """Return the sender of a request. The first credential that the directory confirms decides who that is.
+        """Return the sender, by the first credential that the directory confirms.
 
-        Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
-        purpose, a name and password come last, because they cost a password check. Raises NotSignedIn,
-        DirectoryUnavailable, Overloaded, and NotPermitted for a name and password that a page of another site sends
-        with a write.
+        Those sent on purpose come before the cookie that a browser sends by itself; of these, a name and password come
+        last, because they cost a password check.
+
+        Raises NotSignedIn, DirectoryUnavailable, Overloaded, and NotPermitted for a name and password that a page of
+        another site sends with a write.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -178,7 +184,7 @@ class Callers:
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
     async def identify_page(self, tokens: Mapping[str, str], resource_id: str) -> "Bearer":
-        """Return somebody who signed in at the search page, at this resource (decision 0101).
+        """Return somebody who signed in at the search page (decision 0101).
 
         At a resource that has none of them, any of them may show who asks. Raises NotSignedIn, DirectoryUnavailable.
         """
@@ -197,7 +203,7 @@ class Callers:
         raise refusal
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
-        """Return whether the request shows a pair that is remembered for the repository's guard."""
+        """Return whether the pair is remembered for the repository's guard."""
         if self.pairs is None or request.pair is None:
             return False
         return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
@@ -272,12 +278,10 @@ class Callers:
 
 
 class Bearer:
-    """The sender of a token or ticket.
+    """The sender of a token or ticket, about whom the directory is asked when a right is used.
 
-    The directory is asked who they are when a right is used, not only when the token arrives. The thread of the event
-    loop uses an answer again until the current step of the loop ends, because no other request is handled in between.
-    ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``csrf`` is the CSRF token
-    of a sender who was identified by a cookie.
+    The event loop's thread uses an answer until its current step ends, because no other request is handled in between.
+    ``turn``, the user's folded name for taking turns, grants no right. ``csrf`` is for a sender identified by a cookie.
     """
 
     def __init__(
@@ -310,7 +314,7 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """If the directory runs elsewhere, ask it again, unless it has answered in this step of the event loop.
+        """Ask a directory elsewhere again, unless it has answered in this step of the event loop.
 
         Raises what ``ask`` raises.
         """
@@ -318,7 +322,7 @@ class Bearer:
             await self.ask()
 
     def principals(self) -> Principals:
-        """Any thread may call it, at the moment when the right is used.
+        """Ask in any thread, at the moment when the right is used.
 
         Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
         """
@@ -339,9 +343,7 @@ def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repositor
 
 
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
-    """With ``off_loop``, the verifier's ``fetch`` asks in another thread, because the answer would keep the event loop
-    waiting.
-    """
+    """With ``off_loop``, ``fetch`` asks in another thread, not to hold up the event loop."""
 
     async def fetch(credential: str, resource_id: str) -> bytes:
         return ask(credential, resource_id) if off_loop is None else await off_loop(ask, credential, resource_id)

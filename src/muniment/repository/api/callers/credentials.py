@@ -16,10 +16,10 @@ from muniment.repository.options import RepositoryOptions
 from muniment.web.requests.transport import caller_address
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""The methods that change nothing (RFC 9110 9.2.1)."""
+"""They change nothing (RFC 9110 9.2.1)."""
 
 TOKEN_PARAMETER = "access_token"  # noqa: S105 - a parameter's name
-"""The parameter of the address that may carry a token, if a setting allows it (RFC 6750 2.3)."""
+"""A setting may allow a token in this parameter of the address (RFC 6750 2.3)."""
 
 CSRF_PARAMETER = "csrf-token"
 
@@ -39,7 +39,7 @@ class Pair:
 
 @dataclass(frozen=True, repr=False)
 class TicketNames:
-    """Where a request may carry a ticket: in the header named ``header``, and in the cookie that ``cookie`` reads."""
+    """The header, and what reads the cookie, that may carry a ticket."""
 
     header: str
     cookie: Callable[[Request], str]
@@ -49,10 +49,9 @@ class TicketNames:
 class RequestCredentials:
     """Everything that one request shows.
 
-    The sender sent ``token``, ``address_token``, ``ticket`` and ``pair`` on purpose. A browser sends ``cookie_ticket``
-    by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``). A
-    browser also sends the pair again by itself, so the pair permits no write that is ``foreign``, which a page of
-    another site sends. ``trouble`` says why the Authorization header cannot be used.
+    A browser sends ``cookie_ticket`` by itself, so unless the method is ``safe``, it needs its CSRF token (``csrf``). A
+    browser also repeats the pair, so that permits no ``foreign`` write, which a page of another site sends. ``trouble``
+    says why the Authorization header cannot be used.
     """
 
     token: str = ""
@@ -69,10 +68,7 @@ class RequestCredentials:
 
     @property
     def outlives_guards(self) -> bool:
-        """Whether there is a ticket or a pair.
-
-        Unlike a token, both stay valid when another resource becomes the repository's guard.
-        """
+        """A ticket and a pair, unlike a token, stay valid when another resource becomes the guard."""
         return bool(self.ticket or self.cookie_ticket or self.pair)
 
 
@@ -100,7 +96,7 @@ def parameters(options: RepositoryOptions) -> tuple[str, ...]:
 
 
 def _is_foreign(request: Request, origins: Collection[str]) -> bool:
-    """Return whether a browser says that a page of another site sends this request, and ``origins`` lacks that site.
+    """Return whether a browser says that a page of a site not in ``origins`` sends this.
 
     Programs that are no browsers send neither header. Source: the Fetch standard, section 3.2; Fetch Metadata, 2.3.
     """
@@ -122,7 +118,7 @@ def _origin(address: str) -> tuple[str, str, int | None] | None:
 
 
 def _authorization(header: str, default_partition: str) -> tuple[str, Pair | None, str]:
-    """Read an Authorization header. Return its token, its pair, and the reason if it can be read as neither."""
+    """Return the token, the pair, and why it can be read as neither."""
     scheme, _, value = header.strip().partition(" ")
     value = value.strip()
     if scheme.lower() == "bearer":

@@ -37,10 +37,7 @@ _failure = msgspec.json.Decoder(_Failure)
 
 
 class DirectoryElsewhere:
-    """A directory elsewhere, whose addresses are all derived from its tokeninfo address.
-
-    An empty ``ca_file`` means the system's certificates.
-    """
+    """All addresses are derived from that of tokeninfo. An empty ``ca_file`` means the system's certificates."""
 
     def __init__(self, tokeninfo_url: str, ca_file: str, client_id: str = "", client_secret: str = "") -> None:
         self._tokeninfo_url = tokeninfo_url
@@ -65,8 +62,9 @@ class DirectoryElsewhere:
         raise refusal_of(answer.status_code)
 
     async def sign_in(self, attempt: PairSignIn) -> AccessToken:
-        """The request names the caller's address, for a directory that trusts this server to name it. Raises
-        NotSignedIn, DirectoryUnavailable, Overloaded.
+        """Name the caller's address, for a directory that trusts this server to do so.
+
+        Raises NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         form = {
             "grant_type": "password",
@@ -127,7 +125,7 @@ def _retry_after(response: httpx.Response) -> dict[str, str]:
 
 
 def _error_of(content: bytes) -> str:
-    """Read the code of an OAuth error (RFC 6749 5.2); empty if there is none."""
+    """Return an empty text for no OAuth error (RFC 6749 5.2)."""
     try:
         return _failure.decode(content).error[:100]
     except (ValueError, RecursionError):

@@ -21,8 +21,7 @@ from muniment.repository.refusals import NotSignedIn
 log = structlog.get_logger("muniment.repository.callers")
 
 _OF_ACCOUNT = 16
-"""How many pairs of one account a process remembers at most. So an account that signs in from many addresses does not
-push out the pairs of other accounts."""
+"""An account that signs in from many addresses does not push out the pairs of others."""
 
 _CLOSING_SECONDS = 5.0
 _SHORTEST_WAIT = 1.0
@@ -30,7 +29,7 @@ _SHORTEST_WAIT = 1.0
 
 @dataclass(frozen=True, repr=False)
 class PairSignIn:
-    """A pair that was shown at a repository, and the address that it came from."""
+    """``address`` is where it came from."""
 
     pair: Pair
     resource_id: str
@@ -41,7 +40,7 @@ class PairSignIn:
 
 @dataclass(frozen=True, repr=False)
 class AccessToken:
-    """An access token and how many seconds it lives."""
+    """An access token, and its life in seconds."""
 
     text: str
     seconds: float
@@ -64,12 +63,12 @@ class _PairCache:
 
 
 class Pairs:
-    """The pairs that this process remembers: at most ``most``, each for at most ``seconds`` after its last use.
+    """At most ``most`` pairs, each for ``seconds`` after its last use.
 
-    A remembered pair is valid for one address and one resource. A guess from another address goes to the directory,
-    which counts wrong passwords and pauses sign-in. If the directory refuses a sign-in, the account's pairs from
-    the same address that have another password are forgotten, so that nobody can guess during a pause. A pair with the
-    same password stays: the password may be right, although the user has no role at the resource of that sign-in.
+    A pair is valid for one address and one resource: a guess from another goes to the directory, which counts wrong
+    passwords and pauses sign-in. If it refuses, the account's pairs from the address with another password are
+    forgotten, so that nobody can guess during a pause; one with the same password may be right, without a role at that
+    resource, and stays.
     """
 
     def __init__(
@@ -98,10 +97,10 @@ class Pairs:
         return len(self._memories)
 
     async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
-        """Return an access token of the pair, and whether its password was checked for this call.
+        """Return a token, and whether the password was checked for this call. Attempts with the same pair, address and
+        resource share a sign-in under way.
 
-        Attempts with the same pair, address and resource share one sign-in while it is under way. Raises what
-        ``SignIn`` raises.
+        Raises what ``SignIn`` raises.
         """
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
@@ -126,7 +125,7 @@ class Pairs:
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
     def forget(self, attempt: PairSignIn, token: str) -> None:
-        """If the pair has another token by now, nothing happens."""
+        """Do nothing if the pair has another token by now."""
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
         if memory is not None and memory.token == token:
@@ -141,7 +140,7 @@ class Pairs:
             self._drop(digest)
 
     async def close(self) -> None:
-        """A grant that has not ended within five seconds is left to expire."""
+        """Leave a grant that has not ended within five seconds to expire."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -41,7 +41,7 @@ _tokeninfo = msgspec.json.Decoder(_Tokeninfo)
 
 
 class Attributes(NamedTuple):
-    """The directory's names for the attributes of a caller that we read."""
+    """The directory's names for the attributes that we read."""
 
     identity: str = "entryUUID"
     groups: str = "memberOf"
@@ -52,10 +52,8 @@ ATTRIBUTES = Attributes()
 
 
 class TokeninfoReader:
-    """Reads tokeninfo documents.
-
-    ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is the end
-    of the directory's distinguished names.
+    """``administrators`` are users and groups (`name@partition`) who hold every permission; ``dn_suffix`` ends the
+    directory's distinguished names.
     """
 
     def __init__(
@@ -100,7 +98,7 @@ class TokeninfoReader:
 
 
 def refusal_of(status: int) -> Refusal:
-    """Return the refusal that a status of tokeninfo (given 7) means for the caller."""
+    """Translate a status of tokeninfo (given 7)."""
     if status == 410:
         return NotSignedIn("The token has expired or was revoked.")
     if status == 401:

@@ -1,7 +1,8 @@
 """Read a DQL statement.
 
-A refusal says at which character it arose, counted from 1. But no character is named if the statement is too long, or
-if ``NameTranslation`` refuses a name. Source: docs/dql.md, the grammar.
+A refusal names its character, counted from 1, unless the statement is too long, or ``NameTranslation`` refuses a name.
+
+Source: docs/dql.md, the grammar.
 """
 
 import re
@@ -40,13 +41,12 @@ MAX_CHARACTERS = 16_000
 MAX_DEPTH = 20
 
 MAX_CLAUSES = 1000
-"""The most conditions in a statement. Each value of a list after the first one, and each text with keywords after the
-first one, counts as one condition more."""
+"""Each further value of a list, and each further text with keywords, counts as a condition."""
 
 MAX_COLUMNS = 200
 
 _MAX_RUNS = 10
-"""The most ``%`` in a pattern: a database may try every place of a text for each of them."""
+"""In a pattern, a database may try every place of a text for each ``%``."""
 
 _PIECE = re.compile(
     rf"{TEXT}|{NUMBER}|(?P<name>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?)"
@@ -65,7 +65,7 @@ _OTHER_STATEMENTS = (
 
 
 class NameTranslation(NamedTuple):
-    """Translates the names of types and properties in a statement; ``row_count`` names the column of ``COUNT(*)``."""
+    """``row_count`` names the column of ``COUNT(*)``."""
 
     neutral_type: Callable[[str], str]
     neutral_property: Callable[[str], str]
@@ -123,7 +123,7 @@ class _Reader(PieceReader):
         return Statement(type_name, columns, count, all_versions, fulltext, condition, order)
 
     def _skip_columns(self) -> None:
-        """Step past the columns. They are read later, because an alias in their names is defined after ``FROM``."""
+        """Step past the columns, which are read later: an alias in them is defined after ``FROM``."""
         while not self._current.says("from"):
             if self._current.kind == "end":
                 raise self._unexpected("FROM")
@@ -201,7 +201,6 @@ class _Reader(PieceReader):
                 return tuple(keys)
 
     def _hints(self) -> None:
-        """Step past ``ENABLE (...)``, without reading it."""
         self._take("(")
         depth = 1
         while depth:
@@ -307,7 +306,7 @@ class _Reader(PieceReader):
         return tuple(operands)
 
     def _pattern(self) -> tuple[str | None, ...]:
-        """Read a pattern: ``%`` stands for any run of characters, ``_`` for one."""
+        """``%`` stands for any run of characters, ``_`` for one."""
         first = self._current
         pattern, escape = self._text("a pattern"), ""
         if self._optional("escape"):

@@ -52,10 +52,10 @@ def selection(
 
 
 def counters(inquiry: Inquiry, statement: Statement) -> list[int]:
-    """Return the counters of the objects whose metadata or content match the keywords of a statement.
+    """Find objects by a statement's keywords.
 
-    Raises BadQuery if there are more keywords than a query may have or if more than ``max_sorted_hits`` objects match,
-    and what ``results.prepare`` raises.
+    Raises BadQuery for more keywords than a query may have, or more than ``max_sorted_hits`` objects, and what
+    ``results.prepare`` raises.
     """
     condition, most = _fulltext(statement.fulltext, QueryLimits.of(inquiry.options)), inquiry.options.max_sorted_hits
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)
@@ -67,7 +67,7 @@ def counters(inquiry: Inquiry, statement: Statement) -> list[int]:
 
 
 def _fulltext(parts: Sequence[KeywordClause], limits: QueryLimits) -> ExpressionSet:
-    """Return the query tree of the keywords: alternatives, each of them a conjunction."""
+    """Write the keywords as alternatives of conjunctions."""
     alternatives: list[list[Keywords | None]] = [[]]
     number = 0
     for part in parts:

@@ -1,6 +1,8 @@
 """A DQL statement as it was read. Types and properties have the code's own names, which no setting changes.
 
-``place`` is the number of the character at which a part begins; refusals name it. Source: docs/dql.md.
+``place`` is the character at which a part begins; refusals name it.
+
+Source: docs/dql.md.
 """
 
 from typing import Literal, TypeAlias
@@ -13,18 +15,18 @@ Day = Literal["NOW", "TODAY", "YESTERDAY", "TOMORROW"]
 
 
 class WrittenValue(msgspec.Struct, frozen=True):
-    """A value as the statement writes it: a text in quotes, a number, a date in ISO 8601, or a truth value."""
+    """A text in quotes, a number, a date in ISO 8601, or a truth value."""
 
     kind: Literal["text", "number", "date", "truth"]
     text: str
 
 
 class AskingUser(msgspec.Struct, frozen=True):
-    """The id of the user who asks: ``USER``."""
+    """``USER``: the id of the user who asks."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """The moment of the question, or the beginning of a day in UTC: ``DATE(NOW)`` and the like."""
+    """``DATE(NOW)`` and the like: now, or the beginning of a day in UTC."""
 
     day: Day
 
@@ -33,7 +35,7 @@ Operand: TypeAlias = WrittenValue | AskingUser | Moment
 
 
 class PropertyComparison(msgspec.Struct, frozen=True):
-    """A property and the value with which it is compared. Of several values of a property, at least one must match."""
+    """Of several values, at least one must match."""
 
     name: str
     operator: Operator
@@ -42,7 +44,7 @@ class PropertyComparison(msgspec.Struct, frozen=True):
 
 
 class InList(msgspec.Struct, frozen=True):
-    """A property that has one of these values: ``IN``."""
+    """``IN``."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -50,10 +52,7 @@ class InList(msgspec.Struct, frozen=True):
 
 
 class InRange(msgspec.Struct, frozen=True):
-    """A property with a value between two others, both included: ``BETWEEN``.
-
-    Of several values of a property, at least one must be between both.
-    """
+    """``BETWEEN``, both included; of several values, one must be between both."""
 
     name: str
     low: Operand
@@ -62,11 +61,7 @@ class InRange(msgspec.Struct, frozen=True):
 
 
 class LikePattern(msgspec.Struct, frozen=True):
-    """A property that matches a pattern: ``LIKE``.
-
-    An empty piece stands for any run of characters, and None for exactly one character. Any other piece stands for
-    itself.
-    """
+    """``LIKE``: an empty piece stands for any run of characters, None for one, any other for itself."""
 
     name: str
     pieces: tuple[str | None, ...]
@@ -74,14 +69,14 @@ class LikePattern(msgspec.Struct, frozen=True):
 
 
 class IsNull(msgspec.Struct, frozen=True):
-    """A property without a value: ``IS NULL``."""
+    """``IS NULL``."""
 
     name: str
     place: int
 
 
 class InFolder(msgspec.Struct, frozen=True):
-    """The condition that an object is in the folder with this path or id; with ``descend``, also in one below it."""
+    """The object is in this folder, or with ``descend`` also below it."""
 
     path: str
     folder_id: str
@@ -113,7 +108,7 @@ Condition: TypeAlias = (
 
 
 class KeywordClause(msgspec.Struct, frozen=True):
-    """Keywords of a search, and the operator that joins them to the keywords before. AND binds more tightly than OR."""
+    """Keywords, joined to those before; AND binds more tightly than OR."""
 
     text: str
     joint: Literal["AND", "OR"] = "AND"
@@ -121,7 +116,7 @@ class KeywordClause(msgspec.Struct, frozen=True):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A property that is selected, and the name under which it is shown."""
+    """A selected property, and the name that is shown."""
 
     name: str
     shown_as: str
@@ -129,10 +124,8 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A whole statement: its columns, its type, its conditions and its order.
-
-    ``columns`` is None for ``*``. ``count`` is the name of the column with the number of rows, or None if the statement
-    selects the rows themselves. ``fulltext`` has the keywords of ``SEARCH DOCUMENT CONTAINS``.
+    """``columns`` is None for ``*``, ``count`` the column of the number of rows, or None. ``fulltext`` has the keywords
+    of ``SEARCH DOCUMENT CONTAINS``.
     """
 
     type: str

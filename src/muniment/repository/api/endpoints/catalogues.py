@@ -27,7 +27,7 @@ EMPTY: Mapping[str, str] = {
     "lifecycles": "Lifecycles",
     "network-locations": "Network locations",
 }
-"""Lists that have no members, with their titles. They exist because some clients look them up first of all."""
+"""Lists without members, with their titles: some clients look them up first of all."""
 
 _MEDIA_TYPE = "mime_type"
 

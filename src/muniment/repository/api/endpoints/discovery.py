@@ -31,10 +31,10 @@ from muniment.repository.store.repositories import ListedRepository, Repository
 SEARCH_TEMPLATE = (
     "search{?collections,facet,include-total,inline,items-per-page,locations,object-type,page,q,sort,timezone,view}"
 )
-"""The end of the template in the search link, character for character (given 2.10)."""
+"""The search link ends so, character for character (given 2.10)."""
 
 _STRANGERS = ""
-"""At an address where nobody signs in, turns and cursors have this name in place of the caller's."""
+"""Where nobody signs in, turns and cursors have this name."""
 
 _FIELD_RELATIONS = frozenset(
     (
@@ -44,20 +44,17 @@ _FIELD_RELATIONS = frozenset(
         *("search-templates", "subscriptions", "supported-facets", "types", "users"),
     )
 )
-"""The link relations of the system in the field, whether or not we offer them."""
+"""The system in the field has these relations, offered here or not."""
 
 _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
-"""The link relations that differ from the last part of the address's path, by that part."""
+"""These differ from the last part of the path, which is the key."""
 
 _WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
-"""The link relations that are written without a base before them, by the last part of the address's path."""
+"""These have no base; the last part of the path is the key."""
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """An address to which the home document or a repository links.
-
-    ``name`` is the last part of the address's path. ``media_types`` are those in which its GET is answered.
-    """
+    """``name`` is the last part of the path; GET answers in ``media_types``."""
 
     name: str
     methods: Sequence[str]
@@ -128,7 +125,7 @@ async def show(request: Request, context: RepositoryContext, targets: Sequence[L
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Return whether the whole last part of the path, suffix included, is the name of a repository.
+    """Return whether the whole last part, suffix included, is a repository's name.
 
     Raises what ``enter`` raises, except UnknownRepository.
     """

@@ -1,7 +1,8 @@
-"""Lists as feeds: which page of a list is wanted, with which members in which order, and how the feed is written.
+"""Lists as feeds: which page is wanted, with which members in which order, and how it is written.
 
-A new list needs its properties as SQL (``filters``), a function that reads a page of it, and a function that makes its
-entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
+A new list needs its properties as SQL (``filters``), and functions for a page and its entries.
+
+Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,26 +40,21 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 PORTION = 250
-"""The most objects that are read at one time, if their order costs nothing.
-
-So a page without room for what its entries inline is refused before all its objects are in memory.
+"""So many objects are read at a time, if the order costs nothing: a page without room for what its entries inline is
+refused before all are in memory.
 """
 
 _DEEP = 10_000
-"""Up to this member a bare page number is light work: the database passes over the members before the page."""
+"""Up to this member, a bare page number is light work for the database."""
 
 LONG = 100_000
-"""If a filter or a sort takes too long in a list with more members than this, it is refused."""
+"""In a longer list, a filter or sort that takes too long is refused."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What a request wants of a list: which part, with which filter and sort, whether the members are counted, and
-    what the entries show.
-
-    ``repeated`` are the parameters that every link of the feed repeats, as the caller wrote them.
-    """
+    """What a request wants of a list. ``repeated`` are parameters of every link, as the caller wrote them."""
 
     part: Part
     include_total: bool
@@ -71,14 +67,13 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def is_heavy(self) -> bool:
-        """Whether no index of the database answers the page."""
+        """Return whether no index of the database answers the page."""
         is_deep = self.part.cursor is None and self.part.number * self.part.size > _DEEP
         return bool(self.selection.filter or self.selection.sort) or self.include_total or is_deep
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list: its entries, the cursor of the next page (None on the last one), and how many members the
-    whole list has, if the request wants them counted."""
+    """``following`` is None on the last page, ``total`` unless it is wanted."""
 
     entries: Sequence[atom.FeedEntry]
     following: str | None
@@ -86,11 +81,11 @@ class ListPage(msgspec.Struct, frozen=True):
 
 
 class Placed(Protocol):
-    """A member of a list, with its place in the order."""
+    """A member of a list."""
 
     @property
     def place(self) -> Place:
-        """The member's place in the order. A cursor holds the place of the last member of a page."""
+        """A cursor holds that of the page's last member."""
 
 
 T = TypeVar("T", bound=Placed)
@@ -103,7 +98,7 @@ class PageRoom:
         self._most = self._left = options.max_page_bytes
 
     def take(self, size: int) -> None:
-        """Raises Malformed if the page has no room for it."""
+        """Raises Malformed without room."""
         self._left -= size
         if self._left < 0:
             raise Malformed(
@@ -114,10 +109,7 @@ class PageRoom:
 
 @dataclass(frozen=True)
 class OpenFeedRequest:
-    """A request for a list: the list's address and title, the page, the media type of the answer, and the page's room.
-
-    A request inlines things in one page at most, so that page has all the room.
-    """
+    """A request for a list. It inlines things in one page at most, which has all the ``room``."""
 
     own: str
     title: str
@@ -138,7 +130,7 @@ class OpenFeedRequest:
     def entry(
         self, own: str, title: str, author: str, summary: str, updated: Instant, describe: Callable[[], Thing]
     ) -> atom.FeedEntry:
-        """Make the entry of something that is no object, with the thing itself if the request wants it."""
+        """Make the entry of no object, with the thing itself if wanted."""
         entry = plain_entry(own, title, author, summary, updated)
         return self.with_thing(entry, describe()) if self.page.inline else entry
 
@@ -163,7 +155,7 @@ class OpenFeedRequest:
 
 @dataclass(frozen=True)
 class FeedRequest(OpenFeedRequest):
-    """A caller's request for a list in a repository."""
+    """A caller's request for a list."""
 
     caller: Caller
 
@@ -204,7 +196,7 @@ class FeedRequest(OpenFeedRequest):
         *,
         in_portions: bool = False,
     ) -> ListPage:
-        """Read the page of the list with this ``name``, to which its cursors are bound (see ``list_page``)."""
+        """Read a page; cursors are bound to ``name`` (see ``list_page``)."""
         binding = CursorBinding(self.repository.id, principals.key, name, self.page.selection.text)
         return list_page(cx, binding, self.page, fetch, entries, count, in_portions=in_portions)
 
@@ -241,7 +233,7 @@ def open_request(request: Request, context: RepositoryContext, own: str, title: 
 
 
 def feed_request(request: Request, context: RepositoryContext, caller: Caller, path: str, title: str) -> FeedRequest:
-    """``path`` is that of the list's address below the repository's."""
+    """``path`` is below the repository's."""
     feed = open_request(request, context, f"{caller.here}/{path}" if path else caller.here, title)
     return FeedRequest(**vars(feed), caller=caller)
 
@@ -255,9 +247,11 @@ async def answer_list(
 
 
 async def answer_with_list(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
-    """A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list: no
-    index of the database answers them. Raises BadSort or BadFilter if the filter or the sort takes too long and the
-    caller sees more than ``LONG`` members: asking again would not help. Raises what ``Caller.read_long`` raises, too.
+    """A filter, a sort, a total, or a bare number deep in the list makes a page heavy: no index of the database answers
+    it. Raises BadSort or BadFilter if they take too long and the caller sees more than ``LONG`` members, as asking
+    again would not help.
+
+    Raises what ``Caller.read_long`` raises, too.
     """
     try:
         heavy = heavy or feed.page.is_heavy
@@ -323,12 +317,15 @@ def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
 
 
 def read_number(values: Mapping[str, str]) -> int:
-    """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
+    """Count from 1; 0 is read as 1. Raises Malformed."""
     return max(1, whole_number(values, "page", 1, 0))
 
 
 def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
-    """Read ``start`` and ``limit``: how many members are skipped, and how many are wanted. Raises Malformed."""
+    """Read ``start`` and ``limit``, members to skip and members wanted.
+
+    Raises Malformed.
+    """
     limit = min(whole_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
     start = whole_number(values, "start", 0, 0)
     if start + limit > options.max_page_offset:
@@ -346,11 +343,10 @@ def list_page(
     *,
     in_portions: bool = False,
 ) -> ListPage:
-    """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
+    """``fetch`` reads members, ``entries`` makes entries, ``count`` counts all.
 
-    With ``in_portions``, ``fetch`` is called for each ``PORTION`` members, unless the parameters of the page ask for a
-    sort: each call would sort the list again. Raises Malformed for a cursor that was made for another page, list,
-    filter, sort or caller, and for a page without room for what its entries inline.
+    With ``in_portions``, ``fetch`` reads a ``PORTION``, unless a sort is wanted, which each call would repeat. Raises
+    Malformed for a cursor of another page, list, filter, sort or caller, and without room for what entries inline.
     """
     part, feed_entries, places = page_request.part, list[atom.FeedEntry](), list[Place]()
     stretch = cursors.stretch(cx, binding, part)
@@ -372,10 +368,7 @@ def feed_type(request: Request, names: RepositoryNames) -> str:
 
 
 def inline(thing: Thing, media_type: str, names: RepositoryNames, room: PageRoom, *, links: bool) -> msgspec.Raw | str:
-    """Return a thing as the content of an entry: the text of the JSON object, or of the XML element.
-
-    Raises Malformed if the page has no room for it.
-    """
+    """Return the text of a JSON object, or of an XML element. Raises Malformed without room."""
     if not links:
         members = {name: member for name, member in thing.document.items() if name != "links"}
         thing = msgspec.structs.replace(thing, document=members)
@@ -397,7 +390,7 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """What is not in the objects' own rows is read for all objects at once."""
+    """Read for all at once what is not in the rows."""
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
@@ -414,9 +407,7 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 
 
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
-    """Of the links to other pages, only ``next`` has a cursor. The others are left out if they are too deep without
-    one.
-    """
+    """Only ``next`` has a cursor; others too deep without one are left out."""
     part = page_request.part
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
@@ -434,9 +425,7 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
 
 
 def other_pages(page: int, size: int, total: int | None, options: RepositoryOptions) -> list[tuple[str, int]]:
-    """``previous`` and ``last`` are left out if their page lies past ``max_page_offset``, ``last`` also without a
-    total.
-    """
+    """Leave out ``previous`` and ``last`` past ``max_page_offset``, ``last`` also without a total."""
     reach = options.max_page_offset // size
     others = [("previous", page - 1)] if 1 < page <= reach + 1 else []
     others.append(("first", 1))
@@ -446,7 +435,7 @@ def other_pages(page: int, size: int, total: int | None, options: RepositoryOpti
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """Raises Malformed for a number below ``least``, and for a text that is no whole number of at most 12 digits."""
+    """Raises Malformed below ``least``, and for no whole number of at most 12 digits."""
     text = values.get(name)
     if not text:
         return default

@@ -25,10 +25,7 @@ _TYPE = PropertyDefinition("r_object_type", "string")
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a body says about an object. Names in it are neutral: the code's own, not the settings'.
-
-    ``type`` is empty if the body names no type. ``href`` is the address of another object, or empty.
-    """
+    """Names are neutral. ``type`` and ``href``, another object's address, may be empty."""
 
     properties: dict[str, Given] = {}
     type: str = ""
@@ -87,8 +84,9 @@ async def receive(
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """If the media type is neither, a body that begins with ``<`` is read as XML, and any other body as JSON. Raises
-    Malformed, WrongValue for a type that is no text, and UnknownType for a built-in type without its prefix.
+    """Another media type is XML if the body begins with ``<``, else JSON.
+
+    Raises Malformed, WrongValue for a type that is no text, and UnknownType for a built-in type without its prefix.
     """
     if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
@@ -124,7 +122,10 @@ def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
 
 
 def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
-    """An empty child means that the property has no value. Raises Malformed."""
+    """An empty child has no value.
+
+    Raises Malformed.
+    """
     values: dict[str, Given] = {}
     for child in element.children:
         check_namespace(child, names)
@@ -135,7 +136,10 @@ def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
 
 
 def check_namespace(element: Element, names: RepositoryNames) -> None:
-    """Check that an element is in the vocabulary's namespace or, as old clients write it, in none. Raises Malformed."""
+    """Check for the vocabulary's namespace, or none, as old clients write.
+
+    Raises Malformed.
+    """
     if element.namespace not in ("", names.vocab_namespace):
         raise Malformed(
             f"The element {element.name[:100]!r} is not in the namespace {names.vocab_namespace!r} ({element.place})."

@@ -35,7 +35,7 @@ _MOST_VIEWED = 1000
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """A thing as it is written: its name (the root in XML), its members, and ``attributes`` as in ``spelling.xml``."""
+    """``root`` is the element in XML; ``attributes`` are as in ``spelling.xml``."""
 
     root: str
     document: dict[str, Written]
@@ -50,7 +50,7 @@ class Thing(msgspec.Struct, frozen=True):
     def tagged_reply(
         self, request: Request, media_type: str, names: RepositoryNames, revision: int, status: int, own: str
     ) -> Response:
-        """Answer with this revision of the thing: 200, 201 with its address, or 304 when the caller has it already."""
+        """Answer 200, 201 with its address, or 304."""
         body = self.written(media_type, names)
         etag = f'"{revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
         headers = {"ETag": etag, **spelling.PRIVATE}
@@ -61,7 +61,7 @@ class Thing(msgspec.Struct, frozen=True):
         return Response(body, status, {**headers, "Content-Type": media_type})
 
     def without(self, media_type: str, *members: str) -> "Thing":
-        """Return a copy that lacks these members in XML, where its root names it."""
+        """Copy without these members in XML, where the root names it."""
         if not media_type.endswith("xml"):
             return self
         document = {name: member for name, member in self.document.items() if name not in members}
@@ -69,10 +69,8 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which properties of an object are shown: by default, all that have a value.
-
-    With ``every``, those without a value are shown, too. If ``properties`` is given, only properties with these neutral
-    names are shown, if they have a value. Id, type and name are always shown.
+    """Shows properties that have a value; with ``every``, all; with ``properties``, only these (neutral names), if they
+    have one. Id, type and name are always shown.
     """
 
     every: bool = False
@@ -80,7 +78,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class ObjectBody(msgspec.Struct, frozen=True):
-    """An object, with what its representation needs besides the object's row."""
+    """An object, with what is shown beside its row."""
 
     stored: StoredObject
     catalogue: Catalogue
@@ -101,11 +99,10 @@ def object_answer(
     view: View = View(),  # noqa: B008 - it does not change
     links: bool = True,
 ) -> Response:
-    """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
+    """Answer 200, 201 with its address, or 304.
 
-    ``position`` is the header that ``Caller.change`` returned. With ``as_object``, the object is shown as at
-    ``objects/{id}``, the address for objects of any kind. Otherwise it is shown as at the address for its kind, such
-    as ``folders/{id}``.
+    ``position`` is the header of ``Caller.change``. With ``as_object``, show it as at ``objects/{id}``, otherwise as at
+    the address for its kind.
 
     Raises UnknownProperty if the view names a property that no type has.
     """
@@ -149,7 +146,7 @@ def object_thing(
 
 
 def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: str) -> list[Written]:
-    """List the links of an object that is shown as one of this kind (docs/interface.md, ours 2)."""
+    """List the links of an object shown as one of this kind (docs/interface.md, ours 2)."""
     actual_kind = kind_of(stored.id)
     own, thing = f"{here}/{kind}s/{stored.id}", f"{here}/objects/{stored.id}"
     links = [("self", own), ("edit", own), (f"{names.linkrel_base}/delete", own)]
@@ -187,7 +184,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
 
 
 def _version_links(thing: str, here: str, stored: StoredObject, names: RepositoryNames) -> list[tuple[str, str]]:
-    """List the links of an object to its versions, its check-out and its check-in (docs/interface.md, ours 17)."""
+    """List the links to versions, check-out and check-in (docs/interface.md, ours 17)."""
     base, lock, versions = names.linkrel_base, f"{thing}/lock", f"{thing}/versions"
     links = [(f"{base}/checkout", lock)]
     if stored.version.lock is not None:
@@ -206,7 +203,7 @@ def user_address(here: str, user_id: str) -> str:
 
 
 def content_query(content: ObjectContent, names: RepositoryNames) -> str:
-    """Return the query string that the address of this content has, or an empty text for the main content."""
+    """Return an empty text for the main content."""
     place = content.place
     if place.is_main:
         return ""
@@ -225,7 +222,10 @@ def content_document(
     names: RepositoryNames,
     view: View = View(),  # noqa: B008 - it does not change
 ) -> dict[str, Written]:
-    """Describe a content of an object (docs/interface.md, ours 3). Raises UnknownProperty."""
+    """Describe a content (docs/interface.md, ours 3).
+
+    Raises UnknownProperty.
+    """
     thing, some = f"{here}/objects/{stored.id}", content_properties(stored, content, names)
     query = content_query(content, names)
     if view.properties is not None:
@@ -247,7 +247,6 @@ def content_document(
 
 
 def content_properties(stored: StoredObject, content: ObjectContent, names: RepositoryNames) -> dict[str, str | int]:
-    """Return the properties of an object's content, by neutral names."""
     return {
         "object_name": stored.name,
         "r_object_id": _content_id(content),
@@ -262,7 +261,7 @@ def content_properties(stored: StoredObject, content: ObjectContent, names: Repo
 
 
 def _content_id(content: ObjectContent) -> str:
-    """Return the id of a content. It does not show in which order contents came, or how many there are."""
+    """It shows neither the order of contents, nor how many there are."""
     if content.place.is_main:
         return f"06{content.object_id[2:]}"
     return f"06{hashlib.sha256(repr((content.object_id, *content.place)).encode()).hexdigest()[:14]}"
@@ -271,7 +270,7 @@ def _content_id(content: ObjectContent) -> str:
 def acl_document(
     here: str, acl: Acl | AclSummary, entries: Mapping[str, Permission], names: RepositoryNames
 ) -> dict[str, Written]:
-    """``entries`` are those of its entries that the caller may see."""
+    """``entries`` are those that the caller may see."""
     own = f"{here}/acls/{acl.shown_id}"
     return {
         "id": acl.shown_id,
@@ -288,7 +287,7 @@ def acl_document(
 
 
 def acl_entry_documents(entries: Mapping[str, Permission], names: RepositoryNames) -> list[Written]:
-    """List ACL entries as permission sets show them (docs/interface.md, ours 4)."""
+    """List entries as in permission sets (docs/interface.md, ours 4)."""
     return [
         {"accessor": spelling.write_accessor(accessor, names), "basic-permission": level.name.capitalize()}
         for accessor, level in entries.items()
@@ -296,7 +295,7 @@ def acl_entry_documents(entries: Mapping[str, Permission], names: RepositoryName
 
 
 def matches(request: Request, header: str, etag: str) -> bool:
-    """Return whether a conditional header names this tag (RFC 9110 13.1); weak tags count for If-None-Match only."""
+    """Compare as RFC 9110 13.1 says: weak tags count for If-None-Match only."""
     value = request.headers.get(header, "").strip()
     if not value:
         return False
@@ -307,7 +306,7 @@ def matches(request: Request, header: str, etag: str) -> bool:
 
 
 def expected_version(request: Request) -> int | None:
-    """Return the revision that the caller has seen, as If-Match says; None if any revision will do.
+    """Read If-Match; None if any revision will do.
 
     Raises VersionConflict if the tag cannot be that of an object.
     """
@@ -326,7 +325,7 @@ def identifier(request: Request) -> str:
 
 
 def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
-    """Read the parameter ``view``: `:default`, `:all`, or a list of properties. Raises Malformed."""
+    """Read `:default`, `:all`, or properties. Raises Malformed."""
     text = values.get("view", "").strip()
     if text in ("", ":default"):
         return View()
@@ -339,7 +338,10 @@ def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
 
 
 def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
-    """Return the properties of an object that a view shows, as the wire spells them. Raises UnknownProperty."""
+    """Spell what the view shows.
+
+    Raises UnknownProperty.
+    """
     definitions = whole.catalogue.properties_of(whole.stored.type)
     some = values(whole.stored, whole.catalogue, whole.acl_name)
     some["r_index_status"] = [whole.index_status]

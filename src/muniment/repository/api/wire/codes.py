@@ -92,10 +92,10 @@ def codes_of(*refusals: type[Refusal]) -> Table:
 
 
 ENTERING = codes_of(NotSignedIn, DirectoryUnavailable, UnknownRepository, NotPermitted, NotOfferedYet)
-"""The refusals of every address below a repository: of ``enter``, of lacking rights, of features not offered."""
+"""Every address below a repository refuses these: of ``enter``, lacking rights, features not offered."""
 
 LISTING = {**ENTERING, **codes_of(BadFilter, BadSort, UnknownProperty, WrongValue)}
-"""The refusals of an address that lists: it may refuse a filter, a sort or a view."""
+"""A list may refuse a filter, a sort or a view, too."""
 
 OBJECTS = {
     **LISTING,

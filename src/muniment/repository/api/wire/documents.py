@@ -1,6 +1,6 @@
 """What do the repository's answers look like in JSON?
 
-The types here only describe answers. Endpoints write their answers without them, because settings may change the names.
+The types only describe: endpoints write without them, because settings may change names.
 """
 
 from collections.abc import Mapping

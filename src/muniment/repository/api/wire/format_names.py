@@ -41,11 +41,14 @@ _MEDIA_TYPES: Mapping[str, str] = {
     "mp4": "video/mp4",
     "unknown": "application/octet-stream",
 }
-"""If several names mean the same media type, answers show the first one."""
+"""Answers show the first of several names."""
 
 
 def media_type(name: str, names: RepositoryNames) -> str:
-    """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
+    """A media type means itself.
+
+    Raises WrongValue.
+    """
     of_format = media_type_or_same(name, names)
     if "/" not in of_format:
         raise WrongValue(
@@ -55,7 +58,7 @@ def media_type(name: str, names: RepositoryNames) -> str:
 
 
 def media_type_or_same(name: str, names: RepositoryNames) -> str:
-    """Return the media type that a format name means; any other text stays the same."""
+    """Any other text stays the same."""
     return all_format_names(names).get(name.strip().lower(), name)
 
 

@@ -1,6 +1,8 @@
 """Which parameters and headers may a request to the repository carry, and what does each mean?
 
-Every method says in the table of addresses which parameters it takes. Source: docs/interface.md, ours 1.
+The table of addresses says which each method takes.
+
+Source: docs/interface.md, ours 1.
 """
 
 import re
@@ -23,7 +25,7 @@ NOT_YET = "is not offered yet"
 
 
 def _refused(reason: str, *names: str) -> tuple[Parameter, ...]:
-    """List parameters that the interface knows and a method refuses, unless their value is in ``_NO_EFFECT``."""
+    """Refuse what the interface knows, unless the value is in ``_NO_EFFECT``."""
     return tuple(Parameter(name, "", refused=reason) for name in names)
 
 
@@ -345,7 +347,7 @@ _NO_EFFECT: Mapping[str, str] = {
     "require-dc-write": "false",
     "view": ":default",
 }
-"""For each of these parameters, the value that changes nothing. An empty value changes nothing, either."""
+"""These values, and an empty one, change nothing."""
 
 REPAIR = Parameter("repair", "`true`: objects whose document differs are indexed again.", _TRUTH)
 ACCESSOR = Parameter("accessor", "A user or group, or `world`; without it, the caller.")
@@ -387,10 +389,12 @@ def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
 
 
 def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
-    """Check a request's query against its method's parameters, and store for ``read`` those that the method takes.
+    """Check the query, and store for ``read`` what the method takes.
 
-    A name that the method does not know is ignored, and a header of the answer says so; with ``strict`` it is
-    refused. A name that is almost a known one is always refused. Raises NotOfferedYet, Malformed.
+    An unknown name is ignored, and a header of the answer says so; with ``strict`` it is refused, as one almost known
+    always is.
+
+    Raises NotOfferedYet, Malformed.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     lists = {parameter.name for parameter in operation.parameters if parameter.schema.get("type") == "array"}
@@ -412,7 +416,7 @@ def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
 
 
 def read(request: Request) -> Mapping[str, str]:
-    """Return the parameters of the query that the address takes, as ``check`` has found them."""
+    """Return what ``check`` has found."""
     query: Mapping[str, str] = request.scope[_QUERY]
     return query
 
@@ -429,7 +433,10 @@ _Choice = TypeVar("_Choice", bound=str)
 
 
 def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, default: _Choice) -> _Choice:
-    """Read a parameter that is one of a few words, in upper or lower case. Raises Malformed."""
+    """Read one of a few words, in upper or lower case.
+
+    Raises Malformed.
+    """
     text = query.get(name, "").lower()
     for each in choices:
         if text == each:
@@ -447,7 +454,7 @@ def _check_without_effect(name: str, value: str, reason: str) -> None:
 
 
 def _check_unlike(unknown: Iterable[str], parameter_names: Iterable[str]) -> None:
-    """Raise Malformed if an unknown name differs from a known one only in case, ``_`` or ``-``."""
+    """Raise Malformed for a difference only in case, ``_`` or ``-``."""
     by_letters = {_letters(name): name for name in parameter_names}
     for name in unknown:
         if like_name := by_letters.get(_letters(name)):

@@ -1,7 +1,7 @@
 """How is a place in the change log told to a caller, and read when they send it back?
 
-A position counts every change, also the changes of objects that the caller may not see. So a position goes out sealed.
-Nobody can compare or order two sealed positions, not even two of the same place.
+A position counts every change, also of objects that the caller may not see: so it goes out sealed. Nobody can compare
+or order two, not even of the same place.
 """
 
 import re
@@ -14,10 +14,7 @@ from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.permissions.principals import Principals
 
 HEADER = "Muniment-Position"
-"""In an answer, this header holds the position of a write's change, or the position that the index had reached.
-
-In a request, its value ``plain`` asks for a plain position.
-"""
+"""An answer has the position of its change, or of the index. In a request, ``plain`` asks for a plain position."""
 
 _PURPOSE = "position"
 _PLAIN = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}")
@@ -32,7 +29,10 @@ def plain_wanted(header: str | None) -> bool:
 
 
 def spell(seal: Seal, repository_id: int, principals: Principals, position: Position, *, plain: bool) -> str:
-    """Write a position for the caller: sealed, or plain for an administrator who asks for that. Raises NotPermitted."""
+    """Seal, unless an administrator asks for a plain one.
+
+    Raises NotPermitted.
+    """
     if not plain:
         return seal.seal(_PACKED.pack(*position), _PURPOSE, str(repository_id))
     if not principals.administrator:
@@ -41,7 +41,7 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
 
 
 def read(seal: Seal, repository_id: int, principals: Principals, text: str) -> Position:
-    """Read a position that ``spell`` wrote. It is accepted whichever caller got it, and from any process.
+    """Read a position, whichever caller and process got it.
 
     Raises Malformed, and NotPermitted for a plain position from a caller who is no administrator.
     """

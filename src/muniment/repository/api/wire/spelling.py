@@ -1,8 +1,7 @@
 """Names, media types and errors as the wire spells them.
 
 Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept); HAL
-(draft-kelly-json-hal-11). On the wire, names are those of the settings. Inside the program they are neutral: our own,
-which no setting changes.
+(draft-kelly-json-hal-11). Inside the program, names are neutral: no setting changes them.
 """
 
 import re
@@ -28,7 +27,7 @@ ATOM = "application/atom+xml"
 HAL = "application/hal+json"
 
 PRIVATE: Mapping[str, str] = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-"""The headers of an answer that is for its caller alone, and whose media type follows Accept (RFC 9111 5.2.2)."""
+"""The answer is for its caller alone, and its media type follows Accept (RFC 9111 5.2.2)."""
 
 ITEMS: Mapping[str, str] = {
     "links": "link",
@@ -40,22 +39,21 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""By the name of a list: the XML name of those members that are not texts. In other lists, it is ``item``."""
+"""Texts apart, members of these lists have this name in XML; in other lists, it is ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
     "non-batchable-resources": "non-batchable-resource",
 }
-"""By the name of a list: the XML name of those members that are texts. In other lists, it is ``item``."""
+"""Texts in these lists have this name in XML; in other lists, it is ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
-"""Lists whose members stand in XML without an element around them, with the name of each member."""
+"""Members stand in XML without an element around them."""
 
 _NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
-"""Lists whose members have no fixed name in XML: the text that a member has under this key becomes its name."""
+"""What a member has under this key is its name in XML."""
 
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
-"""What a document of the wire is made of, before it is JSON or XML."""
 
 read_type, read_property = wire_names.neutral_type, wire_names.neutral_property
 
@@ -89,7 +87,7 @@ def write_property(name: str, names: RepositoryNames) -> str:
 
 
 def read_accessor(accessor: str, names: RepositoryNames) -> str:
-    """Translate an accessor from the wire, where the owner and the world have the prefix of the built-in types."""
+    """The owner and the world have the prefix of built-in types."""
     bare = accessor.removeprefix(names.type_prefix)
     return bare if bare in (OWNER, WORLD) else accessor
 
@@ -99,11 +97,10 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """Choose the media type of the answer: the one that the caller likes best. Of several that they like equally,
-    the first of ``offered`` is chosen.
+    """Choose what the caller likes best, the first of equals. A suffix of the path, noted by ``web.addresses``, takes
+    precedence over Accept.
 
-    A suffix of the path, which ``web.addresses`` has noted, takes precedence over the header Accept. Raises
-    NotAcceptable.
+    Raises NotAcceptable.
     """
     suffix = request.scope.get("muniment.suffix")
     if suffix is not None:
@@ -117,26 +114,26 @@ def negotiate(request: Request, offered: Sequence[str]) -> str:
 
 
 def both(names: RepositoryNames) -> tuple[str, ...]:
-    """Name the media types of a single thing, JSON first."""
+    """List JSON first."""
     return (f"{names.media_type}+json", f"{names.media_type}+xml", "application/json", "application/xml", HAL)
 
 
 def feed_types(names: RepositoryNames) -> tuple[str, ...]:
-    """Name the media types of a list, JSON first; in XML a list is an Atom feed."""
+    """List JSON first; in XML a list is an Atom feed."""
     json, xml, *others = both(names)
     return (json, ATOM, xml, *others)
 
 
 def home_types(names: RepositoryNames) -> tuple[str, ...]:
-    """Name the media types of the home document, JSON first."""
+    """List JSON first."""
     return ("application/home+json", "application/home+xml", *both(names)[:-1])
 
 
 def check_body(request: Request, readable: Collection[str]) -> None:
-    """Check that a request's body has one of the ``readable`` media types; ``*/*`` stands for all.
+    """Check a body's media type; ``*/*`` in ``readable`` stands for all. Nothing is checked if it is empty. text/xml
+    counts as application/xml, because old clients send it.
 
-    If ``readable`` is empty, the address reads no body, and nothing is checked. text/xml counts as application/xml,
-    because old clients send it. Raises UnsupportedMediaType.
+    Raises UnsupportedMediaType.
     """
     media_type = bodies.media_type(request).replace("text/xml", "application/xml")
     if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:
@@ -184,10 +181,7 @@ def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
 def xml(
     root: str, document: Mapping[str, Written], namespace: str, attributes: Mapping[str, Mapping[str, str]]
 ) -> bytes:
-    """Write a document as XML 1.0 in UTF-8; characters that XML forbids are dropped.
-
-    ``attributes`` are the XML attributes of the root (under an empty name) and of its children, by name.
-    """
+    """Drop characters that XML forbids. ``attributes`` of the root (an empty name) and its children go by name."""
     pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n']
     spaces = {"xmlns": namespace, "xmlns:xsi": XSI}
     _element(pieces, root, document, {**attributes, "": {**spaces, **attributes.get("", {})}})
@@ -199,16 +193,16 @@ _PLAIN_TYPES: Mapping[str, str] = {
     "application/home+xml": "application/xml",
     "application/home+json": "application/json",
 }
-"""The media type of an error, by the media type of the feed or home document that the caller wants."""
+"""An error has this media type, if the caller wants that feed or home document."""
 
 
 def error_code(code: ErrorCode) -> str:
-    """A code without the prefix ``E_`` is one that both halves share. It gets the prefix, and becomes upper case."""
+    """Give a code without ``E_``, which both halves share, that prefix, and upper case."""
     return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
 
 
 def error_shape(names: RepositoryNames) -> Shape:
-    """Make the shape of the repository's errors: JSON, or XML if the caller prefers it (given 7)."""
+    """Write JSON, or XML if the caller prefers it (given 7)."""
 
     def shape(request: Request, code: ErrorCode, sentence: str) -> Response:
         document: dict[str, Written] = {
@@ -234,10 +228,10 @@ def error_shape(names: RepositoryNames) -> Shape:
 
 
 def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
-    """Yield the schemes that a 401 offers, each for a header line of its own (RFC 9110 11.6.1).
+    """Yield schemes, each for a header line (RFC 9110 11.6.1).
 
-    If Basic is offered, it comes first, because old clients read only one line. A caller may name another scheme in
-    the place of Basic, so that no browser opens its dialogue.
+    Basic is first, because old clients read only one line; a caller may name another in its place, so that no browser
+    opens its dialogue.
     """
     realm = names.realm.replace("\\", "\\\\").replace('"', '\\"')
     if request.scope.get("muniment.basic"):

@@ -21,7 +21,6 @@ from muniment.repository.store.content.contract import ContentStore, StoredConte
 from muniment.repository.store.repositories import Repository
 
 _SMALL = 65_536
-"""Contents of at most so many bytes are put into the store together."""
 
 _AT_ONE_TIME = 8
 _REMEMBERED = 50_000

@@ -18,7 +18,6 @@ LONGEST_LINE = 128 << 20
 """A line has so many bytes, with its line break."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
-"""A portion ends after so many lines or bytes."""
 
 _decoders = {name: msgspec.json.Decoder(kind) for name, kind in FILES.items()}
 _encoder = msgspec.json.Encoder()

@@ -44,13 +44,11 @@ STAGES: tuple[tuple[str, str, Stage], ...] = (
     ("comments", "comments.jsonl", keeping.comments_of),
     ("saved searches", "saved-searches.jsonl", keeping.saved_searches_of),
 )
-"""Each stage has its name, its file, and the decision that stores the lines."""
 
 _FINISHED = "finished"
 _STAGE_NAMES = (*(name for name, _, _ in STAGES), _FINISHED)
 
 _HOLDING = ("objects", "wastebasket", "object_types", "relation_types", "saved_searches")
-"""An empty repository has no rows in these."""
 
 
 class CheckedExport(NamedTuple):

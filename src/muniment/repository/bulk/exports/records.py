@@ -133,7 +133,7 @@ class FurtherContentLine(ContentOfLine, frozen=True, kw_only=True):
 
 
 class LockLine(ExportLine, frozen=True):
-    """Who has an object checked out, and since when."""
+    """Who has an object checked out."""
 
     owner: _Name
     since: _Moment
@@ -242,4 +242,3 @@ FILES: dict[str, type[ExportLine]] = {
     "comments.jsonl": CommentLine,
     "saved-searches.jsonl": SavedSearchLine,
 }
-"""An import reads the files in this order."""

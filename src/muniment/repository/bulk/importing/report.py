@@ -22,7 +22,6 @@ class ImportReport(msgspec.Struct):
     links: int = 0
     hidden: int = 0
     unsettled: int = 0
-    """These are still being written."""
     failed: list[tuple[str, str]] = []
     object_ids: list[str] = []
 

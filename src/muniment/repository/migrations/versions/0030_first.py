@@ -463,7 +463,7 @@ def _filled(kind: Any, *names: str) -> list[sa.Column[Any]]:
 
 
 def _repository(table: str = "", *, primary_key: bool = False) -> sa.Column[int]:
-    """Make the column that names a repository. In the tables that are named here, its constraint has a longer name."""
+    """The tables named here have a longer name of its constraint."""
     constraint = f"fk_{table}_repository_id_repositories" if table else None
     refers = sa.ForeignKey("repositories.id", name=constraint)
     return _required("repository_id", big_id, refers, primary_key=primary_key)

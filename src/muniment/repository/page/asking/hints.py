@@ -21,7 +21,6 @@ _MEANT = {
     **dict.fromkeys(("until", "older"), "before"),
     **dict.fromkeys(("since", "newer"), "after"),
 }
-"""Fields of other search engines have ours that mean the same."""
 
 
 class Hint(NamedTuple):

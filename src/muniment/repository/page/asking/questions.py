@@ -26,7 +26,7 @@ _MOST_VALUES = 100
 
 
 class HitOrder(NamedTuple):
-    """An order of hits that the page offers: its heading, the property that orders, and whether its values ascend."""
+    """An order of hits that the page offers."""
 
     heading: str
     property: str

@@ -1,4 +1,4 @@
-"""Who is signed in to search? The browser carries access tokens, sealed, in one cookie; the repository keeps nothing."""
+"""Who is signed in to search? The browser carries sealed access tokens in one cookie; the repository keeps none."""
 
 from collections.abc import Mapping
 
@@ -99,7 +99,7 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
 
 
 async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
-    """List ``max_searched_repositories`` names that a sign-in opens now; ``entered`` is last if it is not among them."""
+    """List ``max_searched_repositories`` names that a sign-in opens now, and ``entered`` if it is not among them."""
     listed = [one.name for one, _ in await _open(context, session)]
     return listed if entered in listed else [*listed, entered]
 

@@ -42,7 +42,6 @@ _LOST = "Another machine rebuilds this index now: this machine did not renew its
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
 _COMMIT_SECONDS = 0.4
-"""A longer commit holds up other users' changes."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0

@@ -28,7 +28,6 @@ Fault = Literal["missing", "extra", "stale", "doubled"]
 """
 
 MOST_NAMED = 100
-"""A report names so many differences, and counts all."""
 
 COUNTS = (
     *("ranges", "objects", "documents", "missing", "extra", "stale", "doubled", "waiting", "unindexed"),
@@ -42,7 +41,6 @@ or if the document cannot be read.
 
 _MOST_DOCUMENTS = 5000
 _MOST_OPEN = 1000
-"""The next range waits until fewer objects wait for the agent."""
 
 _AT_A_TIME = 250
 _POLL_SECONDS = 0.05

@@ -69,7 +69,7 @@ class Finder:
         return cutting.cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return the matches of all leaves, in every language, each with its first index and the index after its last."""
+        """Return the matches of all leaves in every language, each with its first index and the one after its last."""
         begin = len(excerpt) - len(excerpt.lstrip(cutting.MORE))
         matches = {
             (begin + spans[at].start, begin + pattern.end(spans, at))

@@ -65,7 +65,7 @@ _SECONDS: Mapping[TimeUnit, int] = {"MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "
 
 
 class Definition(Protocol):
-    """The part of a property's definition that a query needs."""
+    """What a query needs of a property."""
 
     @property
     def kind(self) -> values.Kind:
@@ -73,7 +73,7 @@ class Definition(Protocol):
 
 
 class Catalogue(Protocol):
-    """What the binding of a query asks about a repository's types."""
+    """What a query needs of a repository's types."""
 
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:
         """Return these types with all their sub-types. Raises UnknownType."""

@@ -47,8 +47,6 @@ _PLAIN = re.compile(r"(?:[^\W_]|[*?])+")
 
 
 class _Piece(NamedTuple):
-    """A piece as written in the text."""
-
     kind: str
     text: str
 

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 SIMILAR_FROM = 4
-"""A shorter word is not ``fuzzy``."""
 
 LONGEST_SIMILAR = 40
-"""A longer word is not ``fuzzy``."""
 
 OPEN_CLAUSES = 32
 """A text that begins with a wildcard counts this many clauses more, because an engine compares it with every word or

@@ -14,7 +14,6 @@ Kind: TypeAlias = properties.PropertyKind
 """A date is an ``Instant``, exact to the millisecond."""
 
 LONGEST_BOUND = 100
-"""A bound of a range of strings has so many characters."""
 
 _NOT_KEYWORDS = frozenset({"owner_name", "acl_name", "language_code"})
 _SYSTEM = ("r_", "i_", "a_")

@@ -378,7 +378,7 @@ class RepositoryIndex(Protocol):
 
 
 class Engine(Protocol):
-    """An index engine, with the indexes of all repositories."""
+    """The indexes of all repositories."""
 
     def languages(self) -> Sequence[str]:
         """List English names of the languages whose stems an index may hold."""

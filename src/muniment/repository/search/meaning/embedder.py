@@ -31,7 +31,6 @@ from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.repositories import Repository
 
 FOLLOWER = "meaning"
-"""It notes its place in the change logs by this name."""
 
 _OBJECTS, _LINES = 100, 200
 

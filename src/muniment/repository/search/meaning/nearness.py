@@ -22,7 +22,6 @@ MOST_OBJECTS = 200_000
 """A search that could find more is not widened by meaning."""
 
 MOST_NEAR = 500
-"""So many get a score for nearness."""
 
 ADDED = 50
 """So many may be hits without the words."""
@@ -31,7 +30,6 @@ FLOOR = 0.35
 """A hit without the words is so near, as a cosine (decision 0102)."""
 
 _BY_WORDS = 50
-"""The feedback chooses among so many hits by words, and nearest objects."""
 
 _FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
 """The question is moved towards so many objects, whose mean has this weight; its own is 1."""

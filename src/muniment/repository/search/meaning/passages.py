@@ -9,13 +9,10 @@ import re
 from muniment.repository.store.objects.table import StoredObject
 
 MOST = 16
-"""The first passages of an object are embedded."""
 
 MODEL = "all-MiniLM-L6-v2"
-"""Embeddings come from it."""
 
 _WORDS, _CHARACTERS = 180, 1400
-"""A passage has so many."""
 
 READ = MOST * _CHARACTERS
 """The model reads so many characters of a text; nothing here depends on the rest."""

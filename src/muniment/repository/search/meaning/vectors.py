@@ -10,7 +10,6 @@ from sqlalchemy.engine import Connection
 from muniment.repository.search.meaning import embeddings
 
 Vector = NDArray[np.float32]
-"""One vector, or several as rows."""
 
 _AT_A_TIME = 20_000
 """So many are compared at a time: as floating-point numbers they take four times the memory."""

@@ -2,7 +2,8 @@
 
 On PostgreSQL, a transaction may take its number in a sequence early and commit late, and a reader who has passed the
 number would miss the row. So each row has its transaction's number too: a follower takes only rows whose transaction is
-older than every open one, by transaction, then sequence. SQLite has one writer, and the transaction is 0.
+older than every open one, by transaction, then sequence. SQLite has one writer: the sequence is the order, and the
+transaction is 0.
 
 The transaction that cuts off the oldest lines stores the position of the cut, so that a follower or a search behind it
 notices. Source: docs/decisions/0022.

@@ -13,7 +13,6 @@ import msgspec
 from muniment.ground.clock import Instant
 
 PIECE = 262_144
-"""So many bytes are read or written at a time."""
 
 
 class StoredContent(msgspec.Struct, frozen=True):

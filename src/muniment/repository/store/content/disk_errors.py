@@ -18,7 +18,7 @@ REFUSED_BY_DISK = {
     errno.EMFILE,
     errno.ENFILE,
 }
-"""These errors say that the disk takes no writes or is broken, or that too many files are open."""
+"""The disk takes no writes or is broken, or too many files are open."""
 
 
 @contextmanager

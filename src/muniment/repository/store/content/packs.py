@@ -33,7 +33,6 @@ _HEADER = struct.Struct(">4sI32s")
 _MAGIC, _ERASED = b"MPK1", b"MPK0"
 _FULL_BYTES = 64 << 20
 _LIFE: Instant = 86_400 * SECOND
-"""A process writes to one pack no longer."""
 
 _KEY = re.compile(r"([0-9a-f]{12}8[0-9a-f]{11})([0-9a-f]{8})")
 _NAME = re.compile(r"[0-9a-f]{12}8[0-9a-f]{11}")

@@ -11,7 +11,6 @@ _MOST_VALUES = 50
 
 
 MOST_KEPT = 50
-"""At most so many files within a file are kept for another reader."""
 
 
 class Limits(msgspec.Struct, frozen=True):

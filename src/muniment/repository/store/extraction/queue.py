@@ -53,7 +53,6 @@ LOSSES = 10
 """A file that lost so many extractors is not tried again."""
 
 LEASE: Instant = 30 * SECOND
-"""A lease lasts so long, unless it is renewed."""
 
 WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
 

@@ -13,7 +13,6 @@ from muniment.ground.refusals import Malformed
 from muniment.repository import keys
 
 Place = tuple[str | int | float | None, ...]
-"""A list is ordered by these values."""
 
 _PURPOSE = "cursor"
 

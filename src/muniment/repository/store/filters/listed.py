@@ -14,10 +14,8 @@ Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"
 """A truth value is compared as 1 or 0, a date as an Instant."""
 
 Test: TypeAlias = Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]
-"""Makes the condition from the SQL expression of a value."""
 
 SORTED = 255
-"""So many characters of a text count in a sort."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from muniment.repository.store.filters.listed import SORTED, Kind, ListedPropert
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
 
 MOST_COMPARED = 10_000_000
-"""A filter may have so many comparisons, times the members of its list."""
 
 _FEW_COMPARISONS = 20
 """Counting the members might take longer than so few comparisons."""

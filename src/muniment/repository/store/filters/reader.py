@@ -21,7 +21,6 @@ from muniment.repository.store.filters.tree import (
 MAX_CHARACTERS = 4000
 
 MAX_DEPTH = 20
-"""Those of ``not`` count, too."""
 
 MAX_COMPARISONS = 100
 

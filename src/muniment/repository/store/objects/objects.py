@@ -53,7 +53,6 @@ _LOOK_UPS = [
 """The index says whether an administrator asks, then whether the row is locked."""
 
 _KINDS: Mapping[str, changes.Kind] = {"owner": "owner", "acl_id": "acl"}
-"""What is noted when one of these columns changes."""
 
 NOT_EMPTY = "The folder is not empty."
 """It says nothing about objects that the caller may not see."""

@@ -151,7 +151,6 @@ discarded_contents = sa.Table(
     *further_columns(),
     sqlite_autoincrement=True,
 )
-"""They are kept as ``further_contents`` held them."""
 
 
 object_types = sa.Table(

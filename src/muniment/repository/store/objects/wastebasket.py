@@ -48,7 +48,7 @@ class Discard(NamedTuple):
 
 
 class ListedDiscard(NamedTuple):
-    """A deleted object of a list, with its place in the order."""
+    """A deleted object of a list."""
 
     discard: Discard
     place: cursors.Place
@@ -62,7 +62,7 @@ def keep_deleted(
     now: Instant,
     days: int,
 ) -> None:
-    """Keep objects that were deleted together, the one with which the others are deleted last. The counts of uses stay."""
+    """Keep objects deleted together, the one with which the others are deleted last. The counts of uses stay."""
     rows = [
         {
             "seq": each.seq,

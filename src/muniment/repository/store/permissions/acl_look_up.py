@@ -23,7 +23,6 @@ UNNAMED = "="
 """The owner's key of unnamed ACLs (``unnamed_acls``); no user has it."""
 
 AT_A_TIME = 200
-"""One statement looks up so many ACLs, or names of ACLs."""
 
 Row: TypeAlias = sa.Row[*tuple[Any, ...]]
 

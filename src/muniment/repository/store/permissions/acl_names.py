@@ -12,7 +12,6 @@ from muniment.ground.naming import disguise
 from muniment.repository.refusals import WrongValue
 
 LONGEST = 120
-"""In characters."""
 
 _ID = re.compile(r"45[0-9a-fA-F]{14}")
 _LIKE_AN_ID = re.compile(r"[0-9a-fA-F]{16}")

@@ -1,7 +1,7 @@
 """Which key stands for a user or a group in the repository's rows?
 
 A name can pass to another user, an identity cannot: so each identity is bound to one key, for good. The first bearer's
-key is the folded name itself, that of others has no ``@``, so that it cannot be a name. An import gives all former
+key is the folded name itself; that of others has no ``@``, so that it cannot be a name. An import gives all former
 bearers of a name new here such keys: the folded name is for the present bearer.
 
 A name without a row waits for its first bearer; a row without an identity, of an import that knows former bearers, for

@@ -70,7 +70,7 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class ListedComment(NamedTuple):
-    """A comment of a list, with its place in the order."""
+    """A comment of a list."""
 
     comment: Comment
     place: cursors.Place

@@ -31,7 +31,6 @@ BUILT_IN: Mapping[str, str] = {
     "peer": "The two belong together, neither above the other.",
     "translation_of": "The child says in another language what the parent says.",
 }
-"""Each has a neutral name and a meaning."""
 
 MAX_TYPES = 100
 
@@ -41,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 class RelationType(msgspec.Struct, frozen=True):
-    """A type of relations: its name and what it means."""
+    """A type of relations, and what it means."""
 
     name: str
     description: str

@@ -56,7 +56,7 @@ class RelationDraft(msgspec.Struct, frozen=True):
 
 
 class Relation(RelationDraft, frozen=True):
-    """A relation as it is stored; ``maker`` is the user who made it."""
+    """A stored relation, and who made it."""
 
     id: str
     maker: str
@@ -72,7 +72,7 @@ class RelationFilter(msgspec.Struct, frozen=True):
 
 
 class ListedRelation(NamedTuple):
-    """A relation of a list, with its place in the order."""
+    """A relation of a list."""
 
     relation: Relation
     place: cursors.Place

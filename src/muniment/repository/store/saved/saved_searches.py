@@ -31,7 +31,7 @@ from muniment.repository.store.saved import stored_results
 from muniment.repository.store.saved.table import saved_searches
 
 FORMAT = 1
-"""A document has a format; if old documents would mean something else, it needs another number."""
+"""Another number is needed if old documents would mean something else."""
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000
 
@@ -100,7 +100,7 @@ class SearchChange(msgspec.Struct, frozen=True):
 
 
 class ListedSearch(NamedTuple):
-    """A saved search of a list, with its place in the order."""
+    """A saved search of a list."""
 
     search: SearchSummary
     place: cursors.Place

@@ -27,19 +27,14 @@ BATCHABLE = (
     *("acls", "cabinets", "comments", "currentuser", "documents", "folders", "formats", "groups", "objects"),
     *("relation-types", "relations", "types", "users"),
 )
-"""In each address in a batch, the first part after the repository's address must be one of these."""
 
 NOT_BATCHABLE = (
     *("archived-contents", "batch-capabilities", "batches", "content-media", "index-report", "saved-searches"),
     *("search", "search-templates", "similar"),
 )
-"""No address in a batch may have one of these parts."""
 
 _READ_ONLY = frozenset({"users", "groups", "currentuser"})
-"""Addresses that begin with these parts lead to the directory's data.
-
-No transaction of the repository can include a write to the directory.
-"""
+"""They lead to the directory's data: no transaction of the repository can include a write there."""
 
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _OWN_HEADERS = frozenset({"accept", "accept-language", "content-type", "if-match", "if-none-match", HEADER.lower()})
@@ -89,7 +84,7 @@ class BatchBody(msgspec.Struct, rename="kebab"):
 
 
 class BatchOperation(msgspec.Struct, frozen=True):
-    """One operation of a batch, after it was checked. ``path`` is the decoded ``raw_path``."""
+    """A checked operation; ``path`` is the decoded ``raw_path``."""
 
     id: str
     description: str
@@ -120,7 +115,7 @@ _json_body = msgspec.json.Decoder(BatchBody)
 
 
 async def receive(request: Request, context: RepositoryContext, here: str) -> BatchPlan:
-    """Read the body of a batch; ``here`` is the address of the repository to which it was sent.
+    """``here`` is the address of the repository to which it was sent.
 
     Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed.
     """
@@ -194,9 +189,8 @@ def _operation(body: OperationBody, context: RepositoryContext, here: str) -> Ba
 
 
 def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tuple[str, list[str], str]:
-    """Return the path of an address of this repository, its decoded parts below the repository, and its query.
-
-    The path is the one that the application knows: it lacks the path of the base address.
+    """Return the path as the application knows it, without that of the base address, its decoded parts below the
+    repository, and the query.
     """
     shown_path, prefix = urlsplit(here).path, f"/{context.names.prefix}"
     base_path = shown_path.rpartition(f"{prefix}/repositories/")[0]
@@ -248,7 +242,7 @@ def _header(header: HeaderBody, what: str) -> tuple[str, str]:
 
 
 def _of_xml(root: Element, names: RepositoryNames) -> BatchBody:
-    """Each value in it may be an attribute or a child element."""
+    """A value may be an attribute or a child."""
     object_body.check_namespaces(root, names)
     lists = [child for child in root.children if child.name == "operations"]
     return BatchBody(

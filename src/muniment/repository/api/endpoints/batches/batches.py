@@ -1,6 +1,7 @@
 """Answer several requests that a caller sends as one.
 
-The same application answers each request, for the same caller, and with the same checks as if the request came alone.
+The same application answers each, for the same caller and with the same checks as alone.
+
 Source: docs/interface.md, ours 21.
 """
 
@@ -68,7 +69,7 @@ class CapabilitiesDocument(msgspec.Struct, rename="kebab"):
 
 
 class OperationOutcome(msgspec.Struct):
-    """The outcome of an operation: its state, and its answer."""
+    """The state of an operation, and its answer."""
 
     state: str
     status: int = 0
@@ -106,9 +107,8 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
-    """If each succeeded, check the caller's right again, and commit.
-
-    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``.
+    """Commit if all succeeded, after checking the caller's right again. If one failed, nothing is stored, and those
+    that succeeded are ``ROLLED_BACK``.
     """
     done = False
     try:
@@ -139,9 +139,7 @@ class _Execution:
         self._events: list[Event] = []
 
     async def run(self, application: ASGIApp) -> list[OperationOutcome]:
-        """An operation is refused if the time of the batch is over before it begins, or if the answers are too large by
-        then.
-        """
+        """Refuse an operation if the batch's time is over before it, or the answers are too large by then."""
         options, outcomes, size = self._context.options, list[OperationOutcome](), 0
         until = time.monotonic() + options.batch_seconds
         for operation in self._batch.operations:
@@ -157,7 +155,7 @@ class _Execution:
         return outcomes
 
     def hand_on_events(self, *, committed: bool) -> None:
-        """If the batch was not committed, the result ``done`` of an event becomes ``refused``."""
+        """Without a commit, ``done`` becomes ``refused``."""
         for event in self._events:
             if not committed and event.result == "done":
                 event.result = "refused"

@@ -109,7 +109,7 @@ async def _archive(request: Request, context: RepositoryContext, caller: Caller,
 
 
 class _ArchiveStream:
-    """The stream of an archive. It checks the caller's right to each content before and while it sends that content."""
+    """Checks the caller's right to each content before and while it is sent."""
 
     def __init__(self, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> None:
         self._context = context

@@ -78,7 +78,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 _UNSAID = ("", "application/octet-stream", "application/x-www-form-urlencoded")
-"""Media types that say nothing about the content, because clients send bytes of any kind with them."""
+"""Clients send bytes of any kind with these media types."""
 
 
 async def _put(
@@ -90,9 +90,7 @@ async def _put(
     media_type: str,
     changed: WantedContent | None = None,
 ) -> Response:
-    """``changed`` says which content the body replaces, and is None for a request that adds a content. The content to
-    replace must still be there when the body has arrived.
-    """
+    """``changed`` is None for a request that adds; what the body replaces must still be there when it has arrived."""
     repository, names = caller.repository, context.names
     answer_type = context.thing_type(request)
     overwrite = changed is not None or parameters.truth(values, "overwrite", default=True)
@@ -151,10 +149,7 @@ def _room(
     place: ContentPlace,
     quota: StorageQuota,
 ) -> tuple[str, int | None]:
-    """Return the object's name, and how many bytes the content at a place may have.
-
-    The number is None for an administrator, whom no quota limits.
-    """
+    """Return the object's name, and the bytes that the content may have, None for an administrator."""
     stored = _changeable(cx, repository, principals, object_id)
     if principals.administrator:
         return stored.name, None

@@ -1,4 +1,4 @@
-"""Which content of an object does a request mean, at which place is a new content stored, and how are contents shown?
+"""Which content does a request mean, where is a new one stored, and how are contents shown?
 
 Source: docs/interface.md, ours 3.
 """
@@ -31,7 +31,7 @@ _MOST_PAGES, _LONGEST_MODIFIER = 1_000_000, 64
 
 
 class ArrangedContent(msgspec.Struct, frozen=True):
-    """A received content, with the media type and the place that it gets."""
+    """A received content, with the place that it gets."""
 
     body: ReceivedBody
     media_type: str
@@ -54,11 +54,12 @@ def read_wanted(values: Mapping[str, str], names: RepositoryNames) -> WantedCont
 
 
 def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -> list[ArrangedContent]:
-    """Return each content of a body with its place, in the order of the parts.
+    """Give each content of a body its place, in the order of the parts.
 
-    With ``all-primary``, they are the pages of the primary content. Otherwise the first one is the main content, and
-    the others are renditions. ``format`` and ``modifier`` are lists with commas: the first value belongs to the first
-    content, and so on. Raises Malformed, WrongValue.
+    With ``all-primary``, they are pages of the primary content; otherwise the first is the main content, others
+    renditions. ``format`` and ``modifier`` are lists with commas, one value for each.
+
+    Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -78,10 +79,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 
 
 def with_charset(media_type: str, values: Mapping[str, str]) -> str:
-    """Add the charset that ``content-charset`` names to a media type of text that has none.
-
-    Raises Malformed.
-    """
+    """``content-charset`` adds to a media type of text without one. Raises Malformed."""
     charset = values.get("content-charset", "").strip()
     if not charset:
         return media_type
@@ -94,7 +92,7 @@ def with_charset(media_type: str, values: Mapping[str, str]) -> str:
 
 
 def check_length(values: Mapping[str, str], size: int) -> None:
-    """Raise Malformed if the parameter ``content-length`` states a number of bytes other than ``size``."""
+    """Raise Malformed if ``content-length`` states other than ``size``."""
     stated = collections.whole_number(values, "content-length", size, 0)
     if stated != size:
         raise Malformed(f"The parameter 'content-length' is {stated}, but the content has {size} bytes.")
@@ -117,9 +115,7 @@ def _modifier(text: str) -> str:
 def check_still_there(
     cx: Connection, repository: Repository, principals: Principals, former: ObjectContent, wanted: WantedContent
 ) -> None:
-    """Raises UnknownObject, NotPermitted, and NoContent if the ``wanted`` content is gone or has other bytes now. The
-    same bytes under another key count as the same content.
-    """
+    """Raises UnknownObject, NotPermitted, and NoContent if it is gone or has other bytes, not another key alone."""
     stored = objects.readable(cx, repository, former.object_id, principals)
     present = contents.find(cx, stored, wanted).content
     if (present.sha256, present.size) != (former.content.sha256, former.content.size):
@@ -127,7 +123,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """A rendition gets the extension of its own format."""
+    """Give a rendition the extension of its own format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

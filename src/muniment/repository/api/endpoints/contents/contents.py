@@ -61,9 +61,9 @@ async def media(request: Request, context: RepositoryContext) -> Response:
 async def download(
     request: Request, context: RepositoryContext, caller: Caller, wanted: WantedContent = contents.PRIMARY
 ) -> Response:
-    """Send a content of the object that the address names, or one range of it.
+    """Send a content, or a range of it.
 
-    The answer is cut off when the caller may no longer read the object, or when the object no longer has the content.
+    The answer is cut off when the caller may no longer read the object, or it no longer has the content.
 
     Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, StoreUnavailable, Overloaded, and what
     ``Caller.read`` raises.
@@ -116,9 +116,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
 
 
 def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
-    """Unless the selection sorts them, pages of the primary content come first, by number, then renditions, the oldest
-    first.
-    """
+    """List pages of the primary content by number, then renditions, the oldest first, unless sorted."""
     object_id, names = feed.own.split("/")[-2], feed.names
     stored = objects.readable(cx, feed.repository, object_id, principals)
     by_name = {_order(content): content for content in contents.all_contents(cx, stored)}
@@ -223,7 +221,7 @@ def _headers(stored: StoredObject, of_object: ObjectContent) -> dict[str, str]:
 
 
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
-    """For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2)."""
+    """Return 0 and None for all. A header that is not understood is ignored (RFC 9110 14.2)."""
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:
         return 0, None
@@ -239,9 +237,8 @@ def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, in
 
 
 async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """While pieces are on their way to the caller, a thread reads the next ones and takes their digest. It reads two at
-    a time, because to change to a thread and back takes as long as to read a piece. No piece is held after it is sent,
-    so a caller who reads slowly costs little memory.
+    """Read ahead in a thread, two pieces at a time, because to change to it takes as long as to read one. No piece is
+    held after it is sent, so a slow reader costs little memory.
     """
     waiting = deque([first])
     del first  # else it is held until the last piece is sent

@@ -29,7 +29,6 @@ from muniment.repository.store.repositories import Repository
 
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
 _TITLE = 60
-"""How many characters of a comment's text a feed shows at most, as the title of the comment's entry."""
 
 
 class CommentDocument(Tagged, Named):

@@ -31,7 +31,6 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 End: TypeAlias = Literal["parent", "child"]
-"""Where a link leads: from an object to the ``parent``, its folder; from a folder to a ``child``, an object in it."""
 
 _Decision: TypeAlias = Callable[[Connection, Principals], StoredObject]
 

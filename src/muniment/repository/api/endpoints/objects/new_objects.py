@@ -74,7 +74,7 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
 async def _read_upload(
     request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
 ) -> Upload:
-    """Receive the body: metadata alone, metadata and content in parts, or content alone if there is an ``object_name``.
+    """Receive metadata, parts, or content alone if there is an ``object_name``.
 
     ``room`` is as in ``uploads.raw_content``.
     """
@@ -90,9 +90,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """If the query has a ``format``, or the metadata have no ``a_content_type``, the media type of the first content
-    becomes the ``a_content_type``.
-    """
+    """With ``format`` in the query, or without ``a_content_type``, the first content's media type becomes that."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if arranged and (values.get("format") or not properties.get("a_content_type")):
@@ -135,7 +133,7 @@ async def _plan_new(
 def _plan_copy(
     context: RepositoryContext, repository: Repository, upload: Upload, root: str, folder_id: str | None
 ) -> _Decision:
-    """A folder is copied with everything below it that the caller may browse, except former versions."""
+    """Copy a folder with all below that the caller may browse, except former versions."""
     if upload.content is not None or upload.metadata.properties:
         raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
     object_id = object_body.referenced_id(upload.metadata, repository.name)

@@ -39,7 +39,6 @@ _RIGHTS = {"acl_name", "owner_name"}
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
 FindObject: TypeAlias = Callable[[Connection, RepositoryView, str], StoredObject]
-"""Finds the object that an address shows."""
 
 
 async def read(request: Request, context: RepositoryContext, kind: str) -> Response:

@@ -48,7 +48,7 @@ _HOLDERS = ("current-user", "all", "user")
 
 
 class _Receipt(NamedTuple):
-    """The object to check in, and how many bytes new content may have (None if no quota limits it)."""
+    """``room`` is how many bytes new content may have, None without a quota."""
 
     stored: StoredObject
     room: int | None
@@ -91,7 +91,7 @@ async def cancel(request: Request, context: RepositoryContext) -> Response:
 
 
 def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repository: Repository) -> Principals | None:
-    """Return the principals of the user who has an object checked out; None if the directory runs elsewhere."""
+    """Return None if the directory runs elsewhere."""
     if context.people is None:
         return None
     try:

@@ -80,7 +80,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Return whether the whole last part of the path, suffix included, is the id of a user or group of the repository.
+    """Return whether the whole last part, suffix included, is a user's or group's id.
 
     Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
     """
@@ -98,7 +98,7 @@ async def has_name(request: Request, context: RepositoryContext) -> bool:
 
 
 def last_person(request: Request) -> str:
-    """Return the id of the user or group at the end of the address. For a membership, this is the member."""
+    """Return the member if the address is that of a membership."""
     person_id: str = request.path_params.get("member") or request.path_params["person"]
     return person_id
 
@@ -111,7 +111,10 @@ def of_directory(context: RepositoryContext) -> People:
 
 
 def principals_of(cx: Connection, context: RepositoryContext, repository: Repository, user_id: str) -> Principals:
-    """Return the principals of a user, with their groups, as of now. Raises UnknownPerson, NotOfferedYet."""
+    """Include groups, as of now.
+
+    Raises UnknownPerson, NotOfferedYet.
+    """
     described = of_directory(context).describe(repository.resource_id, user_id)
     principals = context.callers.principals(described)
     return principals.with_keys(name_keys.keys(cx, principals.names))
@@ -148,7 +151,7 @@ def _people_page(
 
 
 def answer_with_person(caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
-    """With the status 201, the header Location has the address of the user or group."""
+    """With 201, Location has the person's address."""
     names, here = caller.names, caller.here
     return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
 
@@ -195,5 +198,4 @@ def group_address(here: str, group_id: str) -> str:
 
 
 def membership_address(group: str, member: Person) -> str:
-    """``group`` is the address of the group."""
     return f"{group}/{member.kind}s/{quote(member.id, safe='@')}"

@@ -30,7 +30,7 @@ _NAMES: Mapping[Kind, tuple[str, str]] = {
     "user": ("user_name", "user_login_name"),
     "group": ("group_name", "group_display_name"),
 }
-"""The property that holds the id, and the property that holds the name without its partition."""
+"""One property holds the id, one the name without its partition."""
 
 _READ_ONLY = ("r_object_id", "r_modify_date")
 _LONGEST_TEXT = 4000
@@ -120,7 +120,7 @@ async def _enter(request: Request, context: RepositoryContext, how: str) -> tupl
 
 
 async def _read(request: Request, context: RepositoryContext, kind: Kind, partition: str) -> PersonChange:
-    """A name without a partition belongs to ``partition``, which is empty if no partition is known."""
+    """A name without a partition belongs to ``partition``, if known."""
     names, metadata = context.names, await object_body.read_body(request, context)
     if metadata.type not in ("", kind, names.type_prefix + kind):
         raise WrongValue(f"A {kind} has the type {names.type_prefix + kind!r}.")

@@ -155,7 +155,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Return whether the whole last part of the path, suffix included, names an ACL that the caller may see.
+    """Return whether the whole last part, suffix included, names an ACL that the caller may see.
 
     Raises what ``enter`` raises.
     """
@@ -238,7 +238,7 @@ def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
 
 
 def _members(element: Element, known: Sequence[str], names: RepositoryNames) -> dict[str, Element]:
-    """Raises Malformed for one that is not known, or that comes twice."""
+    """Raises Malformed for an unknown one, or a second one."""
     members: dict[str, Element] = {}
     for part in element.children:
         object_body.check_namespace(part, names)

@@ -33,7 +33,7 @@ from muniment.repository.store.repositories import Repository
 
 
 class _Permissions(msgspec.Struct, frozen=True):
-    """``permission`` is what the caller may do with the object, or None for the ACL of new objects."""
+    """``permission`` is the caller's, or None for the ACL of new objects."""
 
     stored: StoredObject
     permission: Permission | None
@@ -141,9 +141,8 @@ def _effective(
     object_id: str,
     accessor: str,
 ) -> tuple[Permission, str]:
-    """Return an accessor's permission on an object, and the name that the answer shows for the accessor.
-
-    The object's owner and administrators may ask about anybody, other callers only about themselves and the world.
+    """Return the permission, and the accessor's shown name. The owner and administrators may ask about anybody, others
+    about themselves and the world.
     """
     stored, permission = objects.read(cx, repository, object_id, principals)
     if accessor == "" or fold_name(accessor) == fold_name(principals.id):
@@ -214,10 +213,7 @@ def _assign(
 def _wanted(
     acl_name: str, entries: Mapping[str, Permission] | None, present_name: str
 ) -> str | Mapping[str, Permission]:
-    """Return the ACL's name or the entries, whichever a request wants.
-
-    If it names the ACL that is there already, it wants the entries. If it names another ACL, it wants that ACL.
-    """
+    """Take the entries if the ACL named is there already, otherwise the ACL."""
     return acl_name if entries is None or acl_name not in ("", present_name) else entries
 
 

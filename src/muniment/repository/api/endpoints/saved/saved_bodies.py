@@ -1,4 +1,4 @@
-"""What does a body in JSON or XML say of a saved search, of a search template, or of values for a template's variables?
+"""What does a body, in JSON or XML, say of a saved search, a template, or values for variables?
 
 Source: docs/interface.md, ours 12 and 13.
 """
@@ -27,10 +27,8 @@ from muniment.repository.store.saved.saved_searches import Kind, SavedDocument, 
 from muniment.web.requests import bodies
 
 DESCRIPTIONS: Mapping[Kind, str] = {"search": "title", "template": "subject"}
-"""The property with the description of a saved search or of a template, by kind."""
 
 DOCUMENTS: Mapping[Kind, str] = {"search": "query-document", "template": "query-document-template"}
-"""The member of a body that holds the query document, by kind."""
 
 _SHOWN_ONLY = frozenset(
     {"r_object_id", "r_object_type", "r_creation_date", "r_modify_date", "owner_name", "has_results"}
@@ -40,7 +38,7 @@ _REFERENCE = re.compile(
     r"(\.json|\.xml)?/?\Z"
 )
 _AROUND_A_QUERY = 14
-"""How many levels of elements a body in XML may have beside those of the query's expressions."""
+"""A body in XML has so many levels beside those of the query's expressions."""
 
 
 class SavedSearchBody(msgspec.Struct, rename="kebab"):
@@ -73,14 +71,14 @@ class VariablesBody(msgspec.Struct, rename="kebab"):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """The saved search or template whose document is to be taken."""
+    """The document is taken from this one."""
 
     kind: Kind
     id: str
 
 
 class SearchDraft(msgspec.Struct, frozen=True):
-    """What a body asks for: what to set, and a ``reference`` if the document of another search is to be taken."""
+    """What to set, and from where another search's document is taken."""
 
     change: SearchChange
     reference: Reference | None

@@ -173,7 +173,7 @@ def identifier(request: Request, kind: Kind) -> str:
 
 
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
-    """The check of a large document takes long. So it runs in a read transaction, before the write begins."""
+    """Check in a read transaction, before the write begins: it takes long for a large document."""
     if document is None:
         return
 
@@ -265,7 +265,7 @@ async def _answer_results(feed: FeedRequest, search_id: str) -> Response:
 
 
 def _entry(here: str, stored: StoredObject, _names: RepositoryNames) -> FeedEntry:
-    """Make the entry of a stored result. Its id is that of the object, and its summary the object's title or name."""
+    """Its id is the object's, its summary title or name."""
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
     own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
     return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)

@@ -35,7 +35,6 @@ from muniment.repository.store.saved.saved_searches import Kind, ListedSearch, S
 PATHS: Mapping[Kind, str] = {"search": "saved-searches", "template": "search-templates"}
 
 ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-template"}
-"""For each kind, the name of the document: the root element in XML."""
 
 MOST_INLINED = 100
 
@@ -43,7 +42,7 @@ _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
 
 class SearchRepresentation(msgspec.Struct, frozen=True):
-    """A saved search or template, with what its representation needs but its row lacks."""
+    """What a representation needs, also beyond the row."""
 
     kind: Kind
     saved: SavedSearch
@@ -55,7 +54,7 @@ class SearchRepresentation(msgspec.Struct, frozen=True):
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """What the rows lack is read for all searches at once."""
+    """Read what the rows lack for all at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)
@@ -82,9 +81,8 @@ def answer_with_saved(
     of: SearchRepresentation,
     status: int = 200,
 ) -> Response:
-    """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
-
-    Raises Malformed, and UnknownProperty if the view names a property that the search or template does not have.
+    """Answer 200, 201 with its address, or 304. Raises Malformed, and UnknownProperty if the view names a property that
+    it does not have.
     """
     parameter_values, names = parameters.read(request), context.names
     view = representations.read_view(parameter_values, names)

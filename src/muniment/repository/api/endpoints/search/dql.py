@@ -39,7 +39,7 @@ Row = dict[str, Written]
 
 
 class _Question(NamedTuple):
-    """``kind`` is user or group if the statement selects users or groups, else None."""
+    """``kind`` is None for objects."""
 
     statement: Statement
     text: str
@@ -186,7 +186,7 @@ def _people_rows(
 
 
 def _counted(feed: FeedRequest, shown_as: str, number: int) -> ListPage:
-    """Make a page of the list whose one row says how many rows there are. Pages after the first are empty."""
+    """The one row says how many there are; further pages are empty."""
     now = feed.context.clock()
     entry = collections.plain_entry(feed.own, str(number), "Muniment", shown_as, now)
     entries = [feed.with_thing(entry, _row({shown_as: number}, None, feed.media_type))]

@@ -28,7 +28,7 @@ def listed(
 
 
 def ranged(names: RepositoryNames, property_name: str, low: str, high: str) -> Element:
-    """Write the comparison of a property with a range of values, both ends included. Without ``high``, it is open."""
+    """Both ends are included; without ``high``, it is open."""
     if not high:
         return compared(names, property_name, "GREATER_EQUAL", low)
     space = names.vocab_namespace
@@ -38,7 +38,7 @@ def ranged(names: RepositoryNames, property_name: str, low: str, high: str) -> E
 
 
 def together(names: RepositoryNames, operator: Literal["AND", "OR"], expressions: list[Element]) -> Element:
-    """Write several expressions as one; a single expression stays as it is."""
+    """A single expression stays as it is."""
     return expressions[0] if len(expressions) == 1 else expression_set(names, operator, expressions)
 
 
@@ -49,7 +49,7 @@ def expression_set(names: RepositoryNames, operator: Literal["AND", "OR"], expre
 
 
 def in_folder(names: RepositoryNames, *, path: str = "", folder_id: str = "", place: str) -> Element:
-    """Write a location: the folder at a path or with an id, and everything below it. ``place`` names it in refusals."""
+    """Include everything below the folder. ``place`` names it in refusals."""
     space = names.vocab_namespace
     kind, name, text = ("path-location", "path", path) if path else ("id-location", "id", folder_id)
     return Element(space, kind, {"descendent": "true"}, [Element(space, name, {}, [], text)], "", path=place)

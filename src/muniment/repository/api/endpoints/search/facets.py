@@ -35,14 +35,12 @@ from muniment.repository.store.permissions.principals import Principals
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 _LONGEST_ADDRESS = 8000
-"""The longest address of a search with facets, in characters. The link of each facet's value repeats the address."""
+"""The link of each facet's value repeats the address, of so many characters."""
 
 
 class AskedFacets(msgspec.Struct, frozen=True):
-    """What the address of a search says about facets.
-
-    ``wire_name`` is the property that the parameter ``facet`` names, spelled as in the address. ``values`` narrow the
-    search to values of this facet. Each of ``pairs`` narrows the search to values of the facet that it names.
+    """``wire_name`` is the property of ``facet`` as in the address, which ``values`` narrow; each of ``pairs`` narrows
+    another.
     """
 
     wire_name: str = ""
@@ -113,10 +111,10 @@ def _facet_page(cx: Connection, principals: Principals, feed: FeedRequest) -> Li
 
 
 class FacetWriter:
-    """Writes the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
+    """Links each value to the search at ``service``, narrowed to it.
 
-    ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
-    every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
+    ``facet_hits`` were counted, or all. ``repeated`` are parameters of every link, ``size`` that for the length of a
+    page.
     """
 
     def __init__(

@@ -52,15 +52,15 @@ from muniment.repository.store.filters.cursors import Place
 from muniment.repository.store.permissions.principals import Principals
 
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
-"""If a repository refuses the question for one of these reasons, the feed has the hits of the other repositories."""
+"""For these reasons, the feed has the hits of the other repositories only."""
 
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
-    """What one repository answered. ``here`` is its address; ``inlined`` has, by object id, the objects to inline.
+    """What the repository at ``here`` answered.
 
-    ``places`` has each hit's place in the order of the query's sorts, by the id of the hit.
+    ``inlined`` and ``places``, in the order of the query's sorts, go by object id.
     """
 
     caller: Caller
@@ -73,9 +73,7 @@ class _CallerPage(msgspec.Struct, frozen=True):
 
 
 class _Answers(msgspec.Struct, frozen=True):
-    """By repository name, ``silent`` has the refusals of repositories that did not answer, and ``closed`` those of
-    repositories that are no longer open to the caller.
-    """
+    """``silent`` repositories did not answer, ``closed`` ones are no longer open to the caller."""
 
     pages: list[_CallerPage] = []
     silent: dict[str, Refusal] = {}
@@ -199,8 +197,8 @@ async def _ask_all(
 def _search_one(
     inquiry: Inquiry, caller: Caller, asked: AskedSearch, here: str, rooms: tuple[PageRoom, int]
 ) -> _CallerPage:
-    """A type or folder that this repository does not have leaves it out, as in a query document. ``rooms`` is the room
-    for objects, and that for the values of facets.
+    """Leave the repository out if it lacks a type or folder, as a query document does. ``rooms`` are for objects, and
+    for values of facets.
     """
     objects_room, facets_room = rooms
     question, catalogue = search.question_of(inquiry, asked, sure=True), inquiry.view().catalogue
@@ -298,7 +296,7 @@ def _feed(context: RepositoryContext, answers: _Answers, asked: AskedSearch, bas
 
 
 def _names(request: Request) -> tuple[str, ...]:
-    """The order stays; no name comes twice."""
+    """Keep the order, each name once."""
     texts = _LISTED.findall(parameters.read(request).get("repositories", ""))
     names = (re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).strip() for text in texts)
     return tuple(dict.fromkeys(name for name in names if name))

@@ -44,12 +44,11 @@ _POLL_SECONDS = 0.02
 
 
 _TRIES = 3
-"""How often a page is read at most. It is read again if another request has kept the same walk at the same time."""
+"""A page is read again if another request has kept the same walk."""
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
-    """A written page: its bytes, its position, and what must be kept for `next`, namely the query's document and the
-    walk."""
+    """A page, and what must be kept for `next`: the query's document and the walk."""
 
     body: bytes
     position: Position
@@ -74,10 +73,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 
 
 async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
-    """Execute a query that was saved, and answer with a page of its hits as a search does.
-
-    If a GET executes the query, the feed has an ETag of its content. A caller who already has this feed gets 304.
-    """
+    """Answer a saved query as a search does. A GET gets an ETag of the content, or 304."""
     asked = search_requests.read_parameters(request, parameters.read(request), context.options, ())
     asked = replace(asked, kept=source, posted=not source.path)
     return await _answer(request, context, caller, asked)
@@ -86,7 +82,7 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 async def all_ids(
     request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
-    """A request with ``wait-for`` waits for the index first, as in a search."""
+    """Wait for the index first if ``wait-for`` says so."""
     await wait_for_position(context, caller, parameters.read(request).get("wait-for"))
 
     def find_ids(inquiry: Inquiry) -> list[str]:
@@ -122,7 +118,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
 
 async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
-    """Return False if another request has kept the same walk in the meantime."""
+    """Return False if another request has kept the walk."""
     options = context.options
 
     def keep(cx: Connection, principals: Principals) -> bool:
@@ -135,7 +131,7 @@ async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) 
 
 
 def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
-    """This runs outside the event loop."""
+    """Run outside the event loop."""
     cx, principals, options = inquiry.cx, inquiry.principals, inquiry.options
     named_query = None if asked.kept is None else asked.kept.find(cx, principals)
     inquiry = inquiry.asking(question_of(inquiry, asked, None if named_query is None else named_query.query))
@@ -177,9 +173,10 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
 def question_of(
     inquiry: Inquiry, asked: AskedSearch, source_query: Query | None = None, *, sure: bool = False
 ) -> SearchQuestion:
-    """The query is ``source_query``. If that is None, it is the request's own query, or else the posted query that the
-    request's ``link`` names. With ``sure``, a typed field that cannot be read is refused. Raises UnknownLink,
-    UnknownProperty, BadQuery, WrongValue.
+    """Ask ``source_query``, or the request's own, or else the posted one of its ``link``. With ``sure``, a typed field
+    that cannot be read is refused.
+
+    Raises UnknownLink, UnknownProperty, BadQuery, WrongValue.
     """
     options, view = inquiry.options, inquiry.view()
     query = source_query or asked.query or _follow_link(inquiry, asked.repeated["link"])
@@ -207,7 +204,7 @@ def _has_others(page: HitPage) -> bool:
 
 
 def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
-    """For a saved search, the text also depends on the query, because the owner of the search may change the query."""
+    """For a saved search, include the query, which its owner may change."""
     parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
     selecting = urlencode(sorted(parameters.items()))
     return (
@@ -218,9 +215,7 @@ def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
 
 
 def _etag(feed: atom.Feed, media_type: str) -> str:
-    """Scores and the addresses of pages are left out: scores change with every document of the repository, and each
-    answer has cursors of its own.
-    """
+    """Leave out scores, which change with every document, and addresses of pages, which have cursors of their own."""
     entries = tuple(replace(entry, score=None) for entry in feed.entries)
     pages = tuple(replace(link, href="") for link in feed.links)
     content = msgspec.json.encode((media_type, replace(feed, entries=entries, links=pages)))
@@ -230,10 +225,9 @@ def _etag(feed: atom.Feed, media_type: str) -> str:
 def inlined_hits(
     inquiry: Inquiry, asked: AskedSearch, hits: Sequence[Hit], here: str, room: PageRoom
 ) -> dict[str, object]:
-    """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
+    """Return what entries inline, by object id. The inquiry's read has checked the hits.
 
-    The objects agree with the hits, because the inquiry's read has checked the hits. Raises UnknownProperty, and
-    Malformed if the room is too small.
+    Raises UnknownProperty, and Malformed if the room is too small.
     """
     inlined: dict[str, object] = {}
     if not asked.inline:
@@ -254,7 +248,7 @@ def inlined_hits(
 
 
 def entry(hit: Hit, here: str, inlined: object) -> atom.FeedEntry:
-    """Make the entry of a hit in the repository whose address is ``here`` (given 2.9)."""
+    """Make an entry (given 2.9); ``here`` is the repository's address."""
     return atom.FeedEntry(
         id=hit.object_id,
         title=hit.title,
@@ -313,7 +307,7 @@ def _feed(inquiry: Inquiry, asked: AskedSearch, turned_page: TurnedPage, here: s
 def all_words_link(
     options: RepositoryOptions, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
-    """``place`` has the parameters of that search's first page."""
+    """``place`` has the parameters of its first page."""
     typed = {"typed": "true"} if "q" in repeated else {}
     parameters = urlencode({**repeated, "words": "all", **typed, **place})
     return atom.Link(f"{options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")

@@ -31,7 +31,7 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.web.requests import bodies
 
 _SHORT = 4096
-"""A query of at most so many bytes or characters is read in the event loop."""
+"""A query of so many bytes or characters is read in the event loop."""
 
 _LONGEST_LOCALE = 40
 _EVERYTHING = re.compile(r"\*+")
@@ -39,23 +39,18 @@ _LISTED_PATH = re.compile(r"(?:\\[\\/,]|[^,])+")
 
 
 FINDING = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-"""The parameters of a GET that say what a search finds. A ``link`` stands for all the others."""
+"""These say what a search finds; a ``link`` stands for all the others."""
 
 SHOWING = ("include-total", "inline", "links", "marks", "view")
-"""The parameters that say how hits are shown.
-
-A cursor is not bound to them. It is bound to the other parameters that links repeat, which say what the hits are.
-"""
+"""These say how hits are shown. A cursor is not bound to them, but to the others that links repeat."""
 
 
 class AskedSearch(msgspec.Struct, frozen=True):
-    """What a search request asks: the query, the page, and what the feed's links must repeat.
+    """The query, the page, and what links repeat.
 
-    ``query`` is None if a link or ``kept`` tells where to find the query. ``posted`` is true if the query must be kept
-    for `next`, for example because it came as a document. With ``typed``, the words are read as people type them, and
-    hits that hold them as they follow each other come first. ``fields`` is such a text of a GET with fields in it: it
-    is read with the repository's types and folders, and then replaces the words of ``query``. In a search of several
-    repositories, the first page begins after the first ``start`` hits of each.
+    ``query`` is None if a link or ``kept`` finds it. A ``posted`` one must be kept for `next`. With ``typed``, hits
+    with the words as they follow each other come first. ``fields`` is a typed text with fields: read with the
+    repository's types and folders, it replaces the words. Of several repositories, ``start`` hits of each are skipped.
     """
 
     page: int = 1
@@ -82,7 +77,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
-    """A saved query that was found, with its title and the time of its last change."""
+    """``modified`` is the last change of the saved query."""
 
     query: Query
     title: str
@@ -90,11 +85,11 @@ class NamedQuery(msgspec.Struct, frozen=True):
 
 
 class QuerySource(msgspec.Struct, frozen=True):
-    """Where to find a saved query, which is not part of the request.
+    """Where to find a saved query.
 
-    ``find`` is called in the transaction that finds the hits, so nobody executes a query that they may not see any
-    more. A GET of ``path``, below the repository's address, executes the query. If ``path`` is empty, the query is kept
-    for ``next`` like a posted query.
+    ``find`` is called in the transaction that finds the hits, so nobody executes what they may not see any more. A GET
+    of ``path``, below the repository's address, executes it; if empty, the query is kept for ``next`` like a posted
+    one.
     """
 
     find: Callable[[Connection, Principals], NamedQuery]
@@ -129,10 +124,11 @@ async def read_document(request: Request, context: RepositoryContext) -> AskedSe
 def with_fields(
     cx: Connection, view: RepositoryView, options: RepositoryOptions, query: Query, text: str, *, sure: bool = False
 ) -> Query:
-    """Return the query of a GET whose typed text has fields: it replaces the words of ``query``.
+    """Replace the words of ``query`` by a typed text with fields.
 
-    With ``sure``, a field whose value cannot be read is refused instead of searched as words. Raises BadQuery,
-    WrongValue.
+    With ``sure``, a field that cannot be read is refused, not searched as words.
+
+    Raises BadQuery, WrongValue.
     """
     understood = typed_questions.understand(cx, view, options.names, text)
     if sure and understood.reasons:
@@ -154,7 +150,7 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
-    """A bad query is refused here, even if there is no index."""
+    """Refuse a bad query here, even without an index."""
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
@@ -178,7 +174,7 @@ def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]
 
 
 def _locations(text: str) -> tuple[Location, ...]:
-    r"""Read the paths of folders from a list with commas. ``\,`` is a comma within a path."""
+    r"""Split at commas; ``\,`` is one within a path."""
     paths = [path.replace(r"\,", ",") for part in _LISTED_PATH.findall(text) if (path := part.strip())]
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
@@ -186,7 +182,7 @@ def _locations(text: str) -> tuple[Location, ...]:
 def read_parameters(
     request: Request, query: Mapping[str, str], options: RepositoryOptions, own: tuple[str, ...]
 ) -> AskedSearch:
-    """``own`` names those that say what the search finds.
+    """``own`` say what the search finds.
 
     Raises BadQuery, Malformed, NotAcceptable.
     """
@@ -217,7 +213,7 @@ def read_parameters(
 
 
 def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool | None:
-    """Read whether the search shall also find what is near in meaning; None for ``auto``. Raises Malformed."""
+    """Return None for ``auto``. Raises Malformed."""
     choice = parameters.choice(query, "meaning", ("auto", "true", "false"), default="auto")
     if choice == "true" and not options.meaning:
         raise Malformed("This server does not search by meaning; its setting repository.meaning is false.")
@@ -230,7 +226,7 @@ def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
 
 
 def typed_wanted(query: Mapping[str, str], words: WordsNeeded) -> bool:
-    """Read whether a question was typed; where not all words are needed, it was. Raises Malformed."""
+    """Where not all words are needed, the question was typed. Raises Malformed."""
     return parameters.truth(query, "typed", default=words != "all")
 
 
@@ -239,7 +235,6 @@ def default_words(options: RepositoryOptions) -> WordsNeeded:
 
 
 def feed_type(request: Request, options: RepositoryOptions) -> str:
-    """Choose the media type of a search's feed: Atom, unless the caller likes another one better. Raises
-    NotAcceptable."""
+    """Choose Atom, unless the caller likes another type better. Raises NotAcceptable."""
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))

@@ -1,7 +1,8 @@
 """Which query does somebody mean who types a question, with fields such as ``type:invoice``?
 
-Fields are read with the types and folders of one repository, as the caller sees it. Each of them is an expression or a
-location of AQL. Source: docs/aql.md, "As people type".
+Fields are read with one repository's types and folders, as the caller sees it, as expressions or locations of AQL.
+
+Source: docs/aql.md, "As people type".
 """
 
 import calendar
@@ -44,20 +45,18 @@ _ENDINGS: Mapping[str, tuple[str, ...]] = {
     "email": ("eml",),
     "e-mail": ("eml",),
 }
-"""Names of formats that are no endings of file names, with the endings that they mean."""
+"""These formats are no endings of file names, but mean some."""
 
 _OTHER_TYPES: Mapping[str, tuple[str, ...]] = {
     "rtf": ("application/rtf", "text/rtf"),
     "xml": ("application/xml", "text/xml"),
     "js": ("text/javascript", "application/javascript"),
 }
-"""Endings of file names that stand for several media types."""
 
 
 class Understood(msgspec.Struct, frozen=True):
-    """A typed question, translated, with its fields as elements of a query document.
-
-    ``reasons`` say, by field, why a field of ``typed.FIELDS`` is searched as words.
+    """A translated question with elements of a query document. ``reasons`` say why a field of ``typed.FIELDS`` is
+    searched as words.
     """
 
     translation: Translation
@@ -108,7 +107,7 @@ class _Fields:
         }
 
     def is_readable(self, field: TypedField) -> bool:
-        """Return whether a field can be read. Keep its element, or the reason why it cannot be read."""
+        """Keep the element, or the reason why it cannot be read."""
         read = self._reading[field.name](field)
         if isinstance(read, str):
             self.reasons[field] = read
@@ -117,9 +116,7 @@ class _Fields:
         return True
 
     def written(self, fields: Sequence[TypedField]) -> tuple[list[Element], list[Element]]:
-        """An object has one type, one format and one owner: of several values of such a field, any is enough. The same
-        holds for folders.
-        """
+        """Any is enough of several types, formats, owners or folders: an object has one."""
         alternatives: dict[str, list[Element]] = {}
         expressions, places = list[Element](), list[Element]()
         for field in fields:
@@ -196,7 +193,7 @@ class _Fields:
         return self._dated("LESS_EQUAL" if field.unwanted else "GREATER_THAN", last)
 
     def _dated(self, operator: PropertyOperator, day: str) -> Element:
-        """Compare the date of an object's content, or of its last change if its content has no date."""
+        """Take the date of the content, or else of the last change."""
         names = self._names
         undated = self._compared("a_content_date", "IS_NULL", ""), self._compared("r_modify_date", operator, day)
         parts = [self._compared("a_content_date", operator, day), elements.together(names, "AND", list(undated))]

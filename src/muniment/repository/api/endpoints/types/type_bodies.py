@@ -73,7 +73,7 @@ async def read_new_type(request: Request, context: RepositoryContext) -> TypeFor
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type with this neutral name.
+    """The name is neutral.
 
     Raises what ``object_body.receive`` raises, and WrongValue.
     """
@@ -91,9 +91,9 @@ def _parent(body: TypeBody, names: RepositoryNames) -> str:
 
 
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:
-    """Read the properties for which a form wants values, and the values of other properties, by name.
+    """Return neutral names, and values of other properties.
 
-    All names are neutral. Raises what ``object_body.receive`` raises.
+    Raises what ``object_body.receive`` raises.
     """
     names = context.names
     body = await object_body.receive(request, context, _assist_decoder, _assist_of_xml)

@@ -90,7 +90,6 @@ def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: Repo
 
 
 def type_address(here: str, type_name: str, names: RepositoryNames) -> str:
-    """``here`` is the address of the repository."""
     return f"{here}/types/{quote(spelling.write_type(type_name, names))}"
 
 

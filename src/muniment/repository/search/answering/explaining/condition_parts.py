@@ -34,7 +34,7 @@ from muniment.repository.search.index.contract import Leaf, LeafWeight
 Outcome: TypeAlias = Literal["met", "not-met", "unknown"]
 
 MOST_COMPARISONS = 200_000
-"""Further comparisons of the object's values with the query's have unknown outcomes."""
+"""Further comparisons have unknown outcomes."""
 
 _SHOWN_VALUES = 20
 _LEAVES = {"word", "wildcards", "phrase"}

@@ -21,7 +21,6 @@ from muniment.repository.search.aql.tree import Expression, ExpressionSet, Query
 DataType = Literal["string", "integer", "double", "boolean", "date"]
 
 SINGLE, SEVERAL, BOUNDS = "variable-value", "variable-values", ("from", "to")
-"""A variable has one value, a list, or a range, under these keys."""
 
 _KINDS: Mapping[str, str] = {
     kind: f"{kind}-variable" for kind in ("fulltext", "property", "relative-date", "property-list", "property-range")

@@ -22,7 +22,6 @@ from muniment.repository.refusals import UnknownLink
 from muniment.repository.search.answering.inquiry import SearchQuestion
 
 FORMAT = 1
-"""Walks and cursors have this format."""
 
 SHOWN_AT_MOST = 200
 """A cursor holds so many counters; those of a larger page are kept as a walk."""
@@ -50,7 +49,6 @@ _walks = sa.Table(
 _PURPOSE = "walk"
 _WIDTHS = {2: "H", 4: "I", 8: "Q"}
 _ROW_BYTES = 200
-"""The quota counts so many bytes for a row besides its counters."""
 
 
 class Holder(NamedTuple):
@@ -87,7 +85,7 @@ class Slice(NamedTuple):
 
 
 class QuotaShare(NamedTuple):
-    """A kept search or walk that counts against its caller's quota."""
+    """What counts against a caller's quota."""
 
     kept: Instant
     size: int

@@ -18,12 +18,11 @@ from muniment.repository.store.objects import objects
 MOST_WORDS = 12
 
 FLOOR = 0.2
-"""A similar document scores at least this part of the object's own score for the same words."""
+"""A similar document scores this part of the object's own score, at least."""
 
 _COUNTED = 500
 
 _READ = 64_000
-"""The characters of a text that are looked at."""
 
 
 def find(inquiry: Inquiry, object_id: str) -> results.HitPage:

@@ -16,7 +16,6 @@ from muniment.repository.store.objects.folders import folders, paths
 from muniment.repository.store.objects.listing.view import RepositoryView
 
 MOST_FOLDERS = 10_000
-"""All locations of a query name so many, with descendants."""
 
 MOST_LOCATIONS = 100
 

@@ -25,7 +25,7 @@ class SortedHits(NamedTuple):
 
 
 class HitOfSeveral(NamedTuple):
-    """A hit, and the number of the repository that it comes from."""
+    """A hit, and the number of its repository."""
 
     repository: int
     hit: Hit

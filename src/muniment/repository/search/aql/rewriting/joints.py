@@ -31,7 +31,6 @@ MOST_GROUPS = 10
 """A longer row of numbers is taken for a table."""
 
 LEAST_DIGITS = 7
-"""A number whose groups are joined by blanks has so many."""
 
 _APOSTROPHES = "'\u2018\u2019"
 _SIGNS = f"{_APOSTROPHES}\\-\u2010\u2011\u05be\u00b7\u200c"

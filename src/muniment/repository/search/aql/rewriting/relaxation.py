@@ -154,7 +154,7 @@ def _joined(keywords: Keywords) -> tuple[Term, ...]:
 
 
 class _Plain(NamedTuple):
-    """Words, with "and", "or" and "not" only where these may be words; ``needed`` are phrases and words with wildcards."""
+    """Words, and "and", "or" and "not" where these may be words; ``needed`` are phrases and words with wildcards."""
 
     words: dict[Term, None]
     needed: tuple[Keywords, ...] = ()

@@ -23,10 +23,8 @@ from muniment.repository.search.aql.tree import (
 )
 
 MOST_ADDED = 200
-"""A query gets so many; further words get none."""
 
 Stem: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns one stem for each word."""
 
 
 class Synonyms:

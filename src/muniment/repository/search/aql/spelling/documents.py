@@ -43,7 +43,6 @@ LISTS = {
     "columns": "column",
     "collections": "collection",
 }
-"""Lists of texts below the root, with the name of an item."""
 
 EXPRESSION_FLAGS = ("repeating", "case-sensitive", "exact-match", "fuzzy", "template")
 

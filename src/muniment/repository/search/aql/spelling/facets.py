@@ -26,10 +26,8 @@ NOT_FACETS = frozenset({ACL_NAME, "r_folder_path", "i_ancestor_id"})
 """An ACL's name may mean another ACL to each caller; the others are not indexed."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
-"""Documents write it so, in lower case."""
 
 Place: TypeAlias = tuple[int, int | float | str, str]
-"""A group has this place in its facet, by value."""
 
 _NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -48,7 +46,7 @@ _KNOWN = frozenset().union(*_READ.values())
 
 
 class FacetLimits(msgspec.Struct, frozen=True):
-    """A search has so many definitions, nested ones too, with so many values in all."""
+    """How many definitions a search has, nested ones too, and values in all."""
 
     definitions: int = 20
     values: int = 2000

@@ -26,7 +26,7 @@ _END: Instant = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(micro
 
 
 class Period(NamedTuple):
-    """A period ends before ``high``; it is named as ``2024-03-31``, ``2024-W13``, ``2024-03``, ``2024-Q1`` or ``2024``."""
+    """It ends before ``high``, and has a name as ``2024-03-31``, ``2024-W13``, ``2024-03``, ``2024-Q1`` or ``2024``."""
 
     name: str
     low: Instant

@@ -44,7 +44,7 @@ class ObjectInIndex(NamedTuple):
 def examine(
     thing: ObjectInIndex, weighing: Compiler, analyser: Analyser, search: Search, query: Query
 ) -> Examination | None:
-    """``query`` finds the hits. ``weighing`` weighs for the caller, and looks for patterns only in what they may see."""
+    """``query`` finds the hits; ``weighing`` weighs for the caller, and seeks patterns only in what they may see."""
     document = thing.document()
     if document is None:
         return None

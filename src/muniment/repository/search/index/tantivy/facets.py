@@ -23,12 +23,10 @@ from muniment.repository.search.index.tantivy.compiling.order import Metric, ind
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 MOST_VALUES = 65_000
-"""The counted hits have so many different values."""
 
 _RANGES = 2000
 
 Compile: TypeAlias = Callable[[Condition], Query]
-"""Makes a query from a condition on properties."""
 
 
 class FacetCounter:

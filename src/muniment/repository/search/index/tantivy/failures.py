@@ -15,7 +15,6 @@ _REFUSALS = {
     "exceeded max expansions": "Too many words begin as the parts of a joined word do: write more of them.",
     "exceeds size limit": "A text is too long to be sought by a part of it, or has too many wildcards.",
 }
-"""The engine says the first when it refuses; the caller is told the second."""
 
 log = structlog.get_logger("muniment.repository.index")
 

@@ -43,7 +43,6 @@ FORMER, IS_FORMER = "former", "1"
 TEXT = "text"
 
 HEADINGS = ("title", "object_name")
-"""They name an object to people."""
 
 HEADING_WEIGHT = 3
 """A heading is written so often: it outranks one match in a text, unless that has fewer than about a third of the
@@ -68,7 +67,6 @@ class WordFields(NamedTuple):
 ANYWHERE = WordFields("anywhere", "anywhere_exact")
 METADATA = WordFields("metadata", "metadata_exact")
 EXACT = frozenset({ANYWHERE.words, METADATA.words})
-"""These fields hold words as they are."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

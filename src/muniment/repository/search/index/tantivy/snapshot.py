@@ -54,14 +54,11 @@ _CALLERS, _CALLER = 500_000, 5_000
 """A caller counts as ``_CALLER`` in the memory, plus 1 for each ACL."""
 
 _SIZES = 10
-"""A plan is taken for so many times its query, in bytes."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class _Plan(NamedTuple):
-    """A prepared query, the same for every caller."""
-
     compiled: CompiledQuery
     finder: excerpts.Finder
     terms: tuple[str, ...]

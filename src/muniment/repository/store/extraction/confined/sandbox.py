@@ -36,7 +36,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 _PROCESSORS = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""A processor has a column in the table of system calls, and an audit number in the kernel."""
 
 
 def die_with_parent(parent: int) -> None:

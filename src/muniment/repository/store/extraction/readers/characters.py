@@ -24,7 +24,7 @@ _SHIFT = re.compile(rb"\x1b\$(?:[@AB]|\([A-Z]|\)[A-G])|\x1b\([IJ]")
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._:-]*[a-z0-9]")
 _LABEL_CHANGES = (("x-", ""), ("cs", ""), ("win-", "windows-"), ("x-mac-", "mac-"), ("8859-", "iso-8859-"))
-"""Beginnings of charset names in use, and what the known name has there."""
+"""Programs give charsets such beginnings; known names have these."""
 
 _SUPERSETS = {
     "iso8859-1": "cp1252",

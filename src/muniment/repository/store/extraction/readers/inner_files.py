@@ -27,7 +27,6 @@ _SHARE_OF_TIME = 0.6
 
 _PIECE = 1 << 16
 _BY_SYSTEMS = re.compile(r"(?:.*/)?(?:__MACOSX/.*|\.DS_Store|Thumbs\.db)", re.DOTALL)
-"""What systems put into archives, and nobody wrote."""
 
 _DAMAGED = (
     *(EOFError, OSError, ValueError, RuntimeError, NotImplementedError),
@@ -36,7 +35,6 @@ _DAMAGED = (
 """Libraries raise these for a member that is damaged, locked, or packed in an unknown way."""
 
 Entry = tuple[str, Callable[[], AbstractContextManager[IO[bytes]]]]
-"""A name, and what opens the file."""
 
 ReadFile = Callable[[BinaryIO, str, str, "InnerFiles"], Extracted]
 """Takes the file's name and media type.

@@ -16,7 +16,7 @@ _UNENDED = "The file is truncated or damaged: its end is missing. The text is wh
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
 
 _LENGTH_LINE = re.compile(rb"\A\d{1,12}[ \t]*\r?\n")
-"""Apple Mail writes the length of the mail first."""
+"""Apple Mail writes a mail's length first."""
 
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
 _BARE_BYTES = re.compile("[\udc80-\udcff\x1b]")

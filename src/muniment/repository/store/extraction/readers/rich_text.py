@@ -25,7 +25,6 @@ _NO_TEXT = {
     *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn"),
 }
 _ABOUT = {"title": "title", "subject": "subject", "author": "authors", "keywords": "keywords"}
-"""A file's group ``info`` has these words; the values are names of properties."""
 
 _STARRED_TEXT = {"shpinst", "shptxt", "footnote", "annotation", "nesttableprops"}
 """Destinations with text despite their ``\\*``, which lets older readers skip them."""
@@ -34,7 +33,6 @@ _ON_THEIR_OWN = {
     *("footnote", "annotation", "shptxt", "header", "headerl", "headerr", "headerf"),
     *("footer", "footerl", "footerr", "footerf"),
 }
-"""Destinations whose text gets lines of its own."""
 
 # The code pages by their numbers in a table of fonts.
 _CHARSETS = {

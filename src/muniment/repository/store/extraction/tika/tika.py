@@ -28,12 +28,10 @@ GOOD_SECONDS, BAD_SECONDS = 5.0, 15.0
 """A good and a bad answer to whether the server is there count for so long."""
 
 LOOK = b"Is Tika there?"
-"""Asks whether the server is there, and reads files for us."""
 
 _TICK = 0.25
 _PIECE = 1 << 18
 _BESIDE_TEXT = 8 << 20
-"""At most so many bytes of an answer are no text."""
 
 _log = structlog.get_logger(__name__)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}$")

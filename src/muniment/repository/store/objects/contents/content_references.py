@@ -20,7 +20,6 @@ from muniment.repository.store.objects.table import discarded_contents, objects,
 log = structlog.get_logger("muniment.content")
 
 TABLES = (objects, repository_tables.tables[further_contents.TABLE], wastebasket, discarded_contents)
-"""Each row with a content is one use of it."""
 
 _AT_A_TIME = 500
 

@@ -26,7 +26,7 @@ usage = sa.Table(
 
 
 class Amount(NamedTuple):
-    """A number of objects, and the number of bytes of their content."""
+    """A number of objects, and of bytes of content."""
 
     objects: int
     bytes: int

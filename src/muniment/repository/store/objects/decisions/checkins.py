@@ -26,7 +26,6 @@ from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 
 MOST_VERSIONS = 10_000
-"""A check-in reads the labels of so many versions."""
 
 
 class CheckIn(msgspec.Struct, frozen=True):

@@ -17,7 +17,6 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 MOST = 400
-"""An object may have so many contents beside its main one."""
 
 
 class WantedContent(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ PRIMARY = WantedContent()
 
 
 class ContentChange(msgspec.Struct, frozen=True):
-    """An object after a change of one of its contents, and that content."""
+    """An object, and the content of it that has changed."""
 
     stored: StoredObject
     content: ObjectContent

@@ -29,7 +29,6 @@ MOST_PATHS = 100
 MOST_CHARACTERS = 65_536
 
 MOST_ABOVE = 1000
-"""A folder shows so many ids of itself and of folders above."""
 
 MOST_STEPS = 500
 

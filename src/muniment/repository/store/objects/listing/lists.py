@@ -31,14 +31,14 @@ _EVERY_VERSION = Order((OrderKey(objects.c.former, kind="integer"), *_BY_NAME.ke
 
 
 class ListedObject(NamedTuple):
-    """An object of a list, with its place in the order."""
+    """An object of a list."""
 
     stored: StoredObject
     place: Place
 
 
 class ListedParent(NamedTuple):
-    """A folder in which an object lies, with its place in the order."""
+    """A folder in which an object lies."""
 
     folder_id: str
     place: Place

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 Single = str | int | float | bool
-"""This is ``properties.Value``."""
 
 
 class AllowedValue(msgspec.Struct, frozen=True):

@@ -22,7 +22,6 @@ from muniment.repository.store.objects.properties.properties import (
 from muniment.repository.store.objects.table import object_types, type_properties
 
 MAX_NAME = 255
-"""In characters."""
 
 
 class ObjectType(msgspec.Struct, frozen=True):
@@ -102,7 +101,6 @@ BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 SYSTEM_PROPERTIES = frozenset(
     definition.name for kind in BUILT_IN for definition in kind.properties if definition.name.startswith("r_")
 )
-"""The settings determine their prefix."""
 
 
 class Rules(msgspec.Struct, frozen=True):

@@ -37,7 +37,6 @@ reindexings = sa.Table(
 )
 
 LOOKED_AT, NOTED = 2000, 400
-"""One step looks at so many objects, and notes so many."""
 
 
 class Reindexing(NamedTuple):

@@ -20,10 +20,8 @@ RESERVED = ("r_", "i_", "a_", "dm_")
 """
 
 MOST_PROPERTIES = 1000
-"""One type, with inherited properties, has so many, and one request names so many."""
 
 MOST_ALLOWED = 1000
-"""A list has so many values, and a value depends on so many."""
 
 MAX_LABEL = 255
 

@@ -20,7 +20,7 @@ def custom_properties(repository_id: int) -> sa.Select[Any]:
 
 
 class ListedType(NamedTuple):
-    """An object type in a list, with its place in the order."""
+    """An object type in a list."""
 
     name: str
     parent: str | None

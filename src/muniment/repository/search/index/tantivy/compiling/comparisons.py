@@ -31,7 +31,7 @@ class Comparisons:
         self._allowance = allowance
 
     def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
-        """Raises BadQuery for a name that no property can have, and for regular expressions that would take too long."""
+        """Raises BadQuery for a name that no property can have, and for regular expressions that take too long."""
         if not _NAME.fullmatch(comparison.name):
             raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
         match comparison:

@@ -17,19 +17,16 @@ MOST_PASSES = 4
 """In an index of a hundred thousand objects, a pass takes some tenths of a second."""
 
 MOST_WORDS = 4096
-"""A query has so many words, phrases and comparisons, with synonyms."""
 
 _LARGE, _LARGEST = 100_000, 400_000
 """A larger index permits half of the passes and words, or a quarter."""
 
 _OF_BEGINNING = (1.0, 1 / 8, 1 / 32, 1 / 128, 1 / 256)
-"""A word with so many letters before its wildcard takes so many passes."""
 
 _JOINED = 8
 """A beginning takes so many times its passes in a joined word, whose places the engine reads, too."""
 
 _OF_SIMILAR, _OF_RANGE, _OF_VALUES = 1 / 256, 1 / 32, 1 / 8
-"""A fuzzy word, a range of texts, and a comparison that reads every value of a property take so many passes."""
 
 _Leaf: TypeAlias = Term | Wild | Phrase | OneOf | Between | Like | HasValue | Carries
 

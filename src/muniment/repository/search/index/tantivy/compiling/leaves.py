@@ -13,7 +13,6 @@ from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext,
 from muniment.repository.search.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Returns those words of an ``AnyWord`` that count."""
 
 
 def leaves(

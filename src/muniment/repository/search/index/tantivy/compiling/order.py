@@ -26,7 +26,6 @@ Ranked: TypeAlias = tuple[float, DocAddress]
 """An address has its score, or the value by which it is ordered."""
 
 MOST_BUCKETS = 2_000
-"""The order by values reaches so deep."""
 
 _SORTED = 255
 """So many characters of a text count; the engine compares all that it holds, so ``by_values`` refuses longer texts."""

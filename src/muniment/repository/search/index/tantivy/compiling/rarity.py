@@ -26,16 +26,12 @@ from muniment.repository.search.index.tantivy.compiling.combining import term
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
-"""So many words, bytes of compiled queries, and completions are remembered for one caller."""
 
 MOST_FORMS = 64
-"""So many words of a pattern are scored, the commonest."""
 
 FORM_BYTES = 200
-"""Each scored word adds so many bytes to a remembered query."""
 
 _LOOKED_THROUGH = 10_000
-"""So many words that begin as a pattern does, the commonest, are compared with it."""
 
 _OTHERS = 0.01
 """If not all words of a pattern are scored, each hit scores this fraction of its weight, plus the best of its scored

@@ -20,7 +20,7 @@ MOST_COST = 150_000
 
 
 class Allowance:
-    """What the regular expressions of one query may still cost."""
+    """What the regular expressions of a query may still cost."""
 
     def __init__(self) -> None:
         self._spent = 0

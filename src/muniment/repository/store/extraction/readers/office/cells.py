@@ -22,7 +22,6 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _Token = tuple[str, str]
-"""A part of a code is `text`, `date` or `number`."""
 
 
 def shown(value: float, number: int, code: str, *, since_1904: bool = False) -> str:

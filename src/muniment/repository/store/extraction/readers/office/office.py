@@ -67,16 +67,13 @@ _DIALECTS = {
     **dict.fromkeys(("comments", "threadedComment"), _COMMENTS),
     **dict.fromkeys(("chart", "chartEx"), _CHART),
 }
-"""The kind of the reference to a part says how the part is read."""
 
 _INNER = ("package", "aFChunk", "oleObject")
-"""Kinds of references to whole files within a file."""
 
 _DATES = ("modified", "date", "created", "creation-date")
 _SAID = tuple(
     f"{{*}}{name}" for name in ("title", "subject", "creator", "initial-creator", "keywords", "keyword", *_DATES)
 )
-"""Elements that say when a file was changed or made, and all in which it speaks of itself."""
 
 _PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 
