@@ -60,7 +60,7 @@ quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties; PART=one of docs/campaign.md
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(if $(PART),--part $(PART)) $(ARGS)
 
-bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth meaning-growth" (a million)
+bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth meaning-growth" (a million), "--beside REV" (us beside another commit)
 	@exec $(BIN)/python -m bench $(ARGS)
 
 quality: .venv/ready-to-test ## Measure how good the hits are: make quality SETS=folder of judged sets; ARGS=--quick

@@ -4,22 +4,23 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench import load, memories, ours, page
 from bench.load import Request, bearer
 from bench.ours import FORM, Site
-from bench.page import ROOT, Line, at_least, at_most
+from bench.page import Line, at_least, at_most
 from bench.passages import passages
 from bench.peers import Missing, keycloak, opensearch, opensearch_index, postgres
-from bench.processes import Held, Program, free_port, started
+from bench.processes import Held, Program
 from bench.run import Run
 from bench.search_kinds import WORDS
+from bench.token_rows import bare_endpoint
 
 _MB = 1_000_000
 _MIB = 2**20
@@ -34,10 +35,11 @@ def memory(run: Run) -> list[Line]:
     """The memory of all processes, idle and after 10,000 and 20,000 mixed requests, and the time to get ready."""
     count = run.size(10_000, 600)
     texts = passages(run.size(2_000, 500))
-    data = ours.prepare(run.folder("memory") / "data")
+    data = run.prepare(run.folder("memory") / "data")
     ours.fill(data, texts)
     starts = []
     for _ in range(run.rounds):
+        run.take_turn()
         began = time.perf_counter()
         with ours.serving(data) as site:
             starts.append(time.perf_counter() - began)
@@ -48,23 +50,23 @@ def memory(run: Run) -> list[Line]:
             _mixed(site, count)
             held.append(_rested(run, site.program, data.folder))
         processes = len(site.program.pids())
-    listed = memories.caps(data)
+    listed = [] if run.alone else memories.caps(data)
     print(f"    ours: {_spelled(held)}, ready in {ready:.2f} s", flush=True)
     for cap in listed:
         print(f"    cap of a process: {cap.memory}: {cap.most}", flush=True)
     lines = [
         page.compared(
             "memory",
-            f"private memory of all {processes} processes, default settings, after {2 * count:,} mixed requests",
+            f"private memory of all processes, default settings, after {2 * count:,} mixed requests",
             f"itself after {count:,}",
             [held[2].private / _MB],
             [held[1].private / _MB],
             unit=" MB",
             target=GROWTH,
             remark=(
-                f"{_spelled(held)}. {len(texts):,} documents; the requests are tokeninfo, refresh, AQL and keyword "
-                "searches, lists, reads and writes of objects in turn over 16 connections. Caps of a process: "
-                f"{'; '.join(f'{cap.memory} {cap.most}' for cap in listed)}."
+                f"{_spelled(held)}. {processes} processes, {len(texts):,} documents; the requests are tokeninfo, "
+                "refresh, AQL and keyword searches, lists, reads and writes of objects in turn over 16 connections. "
+                f"Caps of a process: {'; '.join(f'{cap.memory} {cap.most}' for cap in listed)}."
             ),
         ),
         Line(
@@ -73,6 +75,7 @@ def memory(run: Run) -> list[Line]:
             beside="itself",
             must=f"idle < {_IDLE_MB} MB with its share of shared pages",
             ratio=held[1].private / held[0].private,
+            figure=held[1].private / _MB,
             met=held[0].pss < _IDLE_MB * _MB,
             ours=_short(held, "private"),
         ),
@@ -82,11 +85,13 @@ def memory(run: Run) -> list[Line]:
             beside="itself",
             must="< 3 s",
             met=ready < 3,
+            figure=ready,
             ours=f"{ready:.2f} s",
         ),
     ]
     for name, measure in (("Keycloak", _keycloak), ("OpenSearch", _opensearch)):
         try:
+            run.need_peers()
             started_in, theirs, about = measure(run, count, texts)
         except (Missing, RuntimeError) as why:
             lines += [page.skipped("memory", one.work, name, str(why)) for one in lines[1:3]]
@@ -130,10 +135,13 @@ def streams(run: Run) -> list[Line]:
         piece = os.urandom(_MIB)
         for number in range(size // _MIB):
             out.write(number.to_bytes(8, "big") + piece[8:])
-    data = ours.prepare(folder / "data")
+    data = run.prepare(folder / "data")
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data))
-        bare, program = stack.enter_context(_file_endpoint(site, folder))
+        environment = {"BENCH_FILE": str(file)}
+        bare, program = stack.enter_context(
+            bare_endpoint(run, site, folder / "bare.log", "files", environment, core=None)
+        )
         made = _object(site)
         return _passed(run, Transfers(folder, file, size, bare, program, made, site))
 
@@ -210,18 +218,20 @@ class Transfers:
 
 
 def _passed(run: Run, transfers: Transfers) -> list[Line]:
-    figures: dict[str, list[tuple[float, int, float]]] = {}
+    figures: defaultdict[str, list[tuple[float, int, float]]] = defaultdict(list)
 
-    def note(name: str, measure: Callable[[], tuple[float, int, float]]) -> Callable[[], None]:
-        return lambda: figures.setdefault(name, []).append(measure())
+    def note(name: str, measure: Callable[[], tuple[float, int, float]]) -> None:
+        figures[name].append(measure())
 
-    run.interleaved(
-        note("ours up", transfers.ours_up),
-        note("bare up", transfers.bare_up),
-        note("cp", transfers.copied),
-        note("ours down", transfers.ours_down),
-        note("bare down", transfers.bare_down),
-    )
+    def both_ways() -> None:
+        note("ours up", transfers.ours_up)
+        note("ours down", transfers.ours_down)
+
+    def bare() -> None:
+        note("bare up", transfers.bare_up)
+        note("bare down", transfers.bare_down)
+
+    run.interleaved(both_ways, bare, lambda: note("cp", transfers.copied))
     lines = []
     for way in ("up", "down"):
         mine = figures[f"ours {way}"]
@@ -236,14 +246,18 @@ def _passed(run: Run, transfers: Transfers) -> list[Line]:
                 [rate for rate, _, _ in theirs],
                 unit=" MiB/s",
                 target=STREAMS if name == "cp" else STREAMS_BARE,
-                our_cpu=f"{statistics.median(used for _, _, used in mine):.1f} s in all",
-                their_cpu="" if name == "cp" else f"{statistics.median(used for _, _, used in theirs):.1f} s in all",
+                our_cpu=_cpu(mine),
+                their_cpu="" if name == "cp" or run.alone else _cpu(theirs),
                 remark=f"With curl on the same cores; ours took {extra / _MIB:.0f} MiB of extra memory.",
             )
             line.must += ", < 100 MiB more memory"
             line.met = bool(line.met) and extra < 100 * _MIB
             lines.append(line)
     return lines
+
+
+def _cpu(transfers: Sequence[tuple[float, int, float]]) -> str:
+    return f"{statistics.median(used for _, _, used in transfers):.1f} s in all"
 
 
 def _mixed(site: Site, count: int) -> None:
@@ -326,15 +340,3 @@ def _spelled(held: Sequence[Held]) -> str:
         f"idle, then after {'the' if len(held) == 2 else 'each half of the'} requests: private {each('private')} MB, "
         f"mapped files of data {each('mapped')} MB, proportional set size of all {each('pss')} MB"
     )
-
-
-@contextmanager
-def _file_endpoint(site: Site, folder: Path) -> Iterator[tuple[str, Program]]:
-    port = free_port()
-    tls = Path(site.ca_file).parent
-    command = [sys.executable, "-m", "uvicorn", "bench.bare:files", "--port", str(port), "--no-access-log"]
-    command += ["--ssl-keyfile", str(tls / "server-key.pem"), "--ssl-certfile", str(tls / "server.pem")]
-    address = f"https://127.0.0.1:{port}/"
-    environment = {"BENCH_FILE": str(folder / "file")}
-    with started(command, folder / "bare.log", ready=address, environment=environment, cwd=ROOT) as program:
-        yield address, program

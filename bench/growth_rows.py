@@ -37,7 +37,7 @@ def growth(run: Run) -> list[Line]:
     folders = []
     for size, people, dead in zip(sizes, users, expired, strict=True):
         began = time.monotonic()
-        data = ours.prepare(run.folder(f"growth-{size}") / "data")
+        data = run.prepare(run.folder(f"growth-{size}") / "data")
         _add_users(data, people)
         _add_expired(data, dead)
         ours.fill(data, itertools.islice(itertools.cycle(short), size))

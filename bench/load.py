@@ -89,6 +89,13 @@ class Figures:
     count: int
 
 
+def percentiles(mine: Sequence[Figures], theirs: Sequence[Figures]) -> str:
+    """Spell the times of the last round of both sides, or of ours if theirs were not measured."""
+    last = [side[-1] for side in (mine, theirs) if side]
+    p50, p99 = (" and ".join(f"{getattr(one, name):.1f}" for one in last) for name in ("p50", "p99"))
+    return f"p50 {p50} ms, p99 {p99} ms"
+
+
 class WrongAnswers(RuntimeError):
     """Some answers were not what they should be: such a round measures nothing."""
 

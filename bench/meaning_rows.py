@@ -94,7 +94,7 @@ def _filled(run: Run, name: str, size: int) -> tuple[list[str], Data]:
     except model.ModelMissing as error:
         raise Missing(str(error)) from error
     texts = passages(size)
-    data = ours.prepare(run.folder(name) / "data")
+    data = run.prepare(run.folder(name) / "data")
     ours.fill(data, texts)
     return texts, data
 

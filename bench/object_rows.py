@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bench import load, ours, page, recordings, statements
 from bench.load import Figures, Request, bearer
-from bench.ours import PARTITION, PERSON, Site
+from bench.ours import PARTITION, PERSON, Data, Site
 from bench.page import Line, at_least, at_most
 from bench.processes import Program
 from bench.run import Run
@@ -23,6 +23,7 @@ _CONNECTIONS = 8
 _WANTED = ['"r_object_id"']
 _JSON = ("Accept", "application/json")
 _QUIET_SECONDS = 60.0
+_WORK = tuple(f"metadata of one object {done}, {_CONNECTIONS} callers" for done in ("created, durable", "read"))
 _LETTER = {
     "object_name": "letter-to-the-registry.txt",
     "title": "A letter to the registry",
@@ -38,7 +39,10 @@ def metadata(run: Run) -> Iterator[Line]:
     writes the same bytes. It decides nothing, and no index follows it.
     """
     folder = run.folder("metadata")
-    data = ours.prepare(folder / "data")
+    data = run.prepare(folder / "data")
+    if run.alone:
+        yield from _metadata_alone(run, data)
+        return
     file, copies = folder / "statements.json", folder / "copies"
     in_process = Site(data, Program(os.getpid()), "https://127.0.0.1", "")
     asked = {one.method: one for one in _requests(in_process)}
@@ -48,13 +52,13 @@ def metadata(run: Run) -> Iterator[Line]:
     environment = {"BENCH_STATEMENTS": str(file), "BENCH_DATABASE": str(copies)}
     with (
         ours.serving(data) as site,
-        bare_endpoint(site, folder / "bare.log", "replayed", environment) as (address, program),
+        bare_endpoint(run, site, folder / "bare.log", "replayed", environment) as (address, program),
     ):
         token = site.signed_in()["access_token"]
         made = recorded["POST"].new_id
         for target, work, mine, theirs in zip(
             (CREATE, READ),
-            ("metadata of one object created, durable", "metadata of one object read"),
+            _WORK,
             _requests(site, token, made),
             _requests(replace(site, base=address.rstrip("/")), token, made),
             strict=True,
@@ -63,7 +67,7 @@ def metadata(run: Run) -> Iterator[Line]:
             count = len(recorded[mine.method].statements)
             yield page.compared(
                 METADATA,
-                f"{work}, {_CONNECTIONS} callers",
+                work,
                 f"bare ASGI endpoint on uvicorn, the same {count} statements in a copy, same bytes written, TLS",
                 [one.rate for one in figures[0]],
                 [one.rate for one in figures[1]],
@@ -71,16 +75,26 @@ def metadata(run: Run) -> Iterator[Line]:
                 our_cpu=page.cpu(one.cpu for one in figures[0]),
                 their_cpu=page.cpu(one.cpu for one in figures[1]),
                 remark=(
-                    f"{len(recorded[mine.method].reply)} bytes of reply; p50 {figures[0][-1].p50:.1f} and "
-                    f"{figures[1][-1].p50:.1f} ms. Default settings; our CPU is that of all processes: those that "
-                    "index what was created work meanwhile, and each side comes to rest before the other begins."
+                    f"{len(recorded[mine.method].reply)} bytes of reply; {load.percentiles(*figures)}. Default "
+                    "settings; our CPU is that of all processes: those that index what was created work meanwhile, and "
+                    "each side comes to rest before the other begins."
                 ),
             )
 
 
+def _metadata_alone(run: Run, data: Data) -> Iterator[Line]:
+    with ours.serving(data) as site:
+        token = site.signed_in()["access_token"]
+        create, _ = _requests(site, token)
+        made = site.ask(create).json()["properties"]["r_object_id"]
+        for work, request in zip(_WORK, _requests(site, token, made), strict=True):
+            side = (request, site.program)
+            yield page.compared(METADATA, work, "", [one.rate for one in _beside(run, side, side)[0]], [])
+
+
 def basic(run: Run) -> list[Line]:
     """Read the same object with a name and a password in each request, beside a token in each request."""
-    data = ours.prepare(run.folder("basic") / "data")
+    data = run.prepare(run.folder("basic") / "data")
     with ours.serving(data, f"repository.basic_client={ours.CLIENT}") as site:
         token = site.signed_in()["access_token"]
         create, _ = _requests(site, token)

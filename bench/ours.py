@@ -14,6 +14,7 @@ import httpx
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from bench.checkout import Checkout, as_it_was
 from bench.load import Request, bearer
 from bench.processes import Program, free_port, started
 from muniment.directory.entries import editing, entries, memberships, resources
@@ -52,12 +53,16 @@ _MANY = 5_000
 
 @dataclass(frozen=True)
 class Data:
-    """A data folder with people, a client, groups and ACLs; ``secret`` is ana's and the administrator's password."""
+    """A data folder with people, a client, groups and ACLs; ``secret`` is ana's and the administrator's password.
+
+    ``checkout`` is the commit that made it and serves it, None if that is this one.
+    """
 
     folder: Path
     secret: str
     resource_id: str
     overrides: tuple[str, ...] = ()
+    checkout: Checkout | None = None
 
     def opened(self) -> DataFolder:
         """Open it as a command does."""
@@ -94,6 +99,13 @@ def prepare(folder: Path, *overrides: str) -> Data:
     return Data(folder, secret, begun.resource_id, overrides)
 
 
+def prepare_at(checkout: Checkout, folder: Path, *overrides: str) -> Data:
+    """Let another commit make a data folder as this one makes it."""
+    made = checkout.call(__name__, "prepare", folder, *overrides)
+    return Data(folder, made["secret"], made["resource_id"], overrides, checkout)
+
+
+@as_it_was
 def join_many(data: Data, groups: int) -> None:
     """Add the user ben, who is in so many groups. The groups of ana are among them, so ben reads what ana reads."""
     data_folder = data.opened()
@@ -108,6 +120,7 @@ def join_many(data: Data, groups: int) -> None:
             memberships.add_member(cx, editing.add_group(cx, people, f"club-{number}", now), person)
 
 
+@as_it_was
 def fill(data: Data, texts: Iterable[str]) -> None:
     """Keep the texts as documents whose files have been read, and make the index of them.
 
@@ -266,7 +279,8 @@ def serving(data: Data, *overrides: str, core: int | None = None, log: str = "se
 
 def command(data: Data, *arguments: str) -> list[str]:
     """Write a command line over the data folder."""
-    return [sys.executable, "-m", "muniment", "--data", str(data.folder), *_settings(*data.overrides), *arguments]
+    python = [sys.executable] if data.checkout is None else data.checkout.command()
+    return [*python, "-m", "muniment", "--data", str(data.folder), *_settings(*data.overrides), *arguments]
 
 
 def _settings(*overrides: str) -> list[str]:

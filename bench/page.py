@@ -51,7 +51,7 @@ def at_most(must: float, aim: float | None = None) -> Target:
 class Line(msgspec.Struct, kw_only=True):
     """One comparison. ``ratio`` is None where there is none (``remark`` says why), ``met`` where nothing is asked.
 
-    ``aimed`` says whether the aim is reached, None where there is none.
+    ``aimed`` says whether the aim is reached, None where there is none. ``figure`` is ours as a number.
     """
 
     row: str
@@ -62,6 +62,7 @@ class Line(msgspec.Struct, kw_only=True):
     ratio: float | None = None
     met: bool | None = None
     aimed: bool | None = None
+    figure: float | None = None
     ours: str = ""
     theirs: str = ""
     our_cpu: str = ""
@@ -91,28 +92,37 @@ def compared(
     versions: str = "",
     remark: str = "",
 ) -> Line:
-    """Write and print a line of two figures, the medians of interleaved rounds; the ratio is ours over theirs."""
-    mine, other = statistics.median(ours), statistics.median(theirs)
-    ratio = mine / other
-    line = Line(
+    """Write a line of two figures, the medians of interleaved rounds; the ratio is ours over theirs.
+
+    Where theirs were not measured there is ours alone.
+    """
+    mine = statistics.median(ours)
+    other = statistics.median(theirs) if theirs else None
+    ratio = None if other is None else mine / other
+    return Line(
         row=row,
         work=work,
         beside=beside,
         must="" if target is None else target.spelled(target.must),
         aim="" if target is None else target.spelled(target.aim),
         ratio=ratio,
-        met=None if target is None else target.reached(ratio, target.must),
-        aimed=None if target is None or target.aim is None else target.reached(ratio, target.aim),
+        met=None if target is None or ratio is None else target.reached(ratio, target.must),
+        aimed=None if target is None or target.aim is None or ratio is None else target.reached(ratio, target.aim),
+        figure=mine,
         ours=shown(mine) + unit,
-        theirs=shown(other) + unit,
+        theirs="" if other is None else shown(other) + unit,
         our_cpu=our_cpu,
         their_cpu=their_cpu,
         versions=versions,
         remark=remark,
     )
-    asked = f"must be {line.must}, aim {line.aim or 'none'}: {_met(line)}" if line.must else ""
-    print(f"    {work} | {beside}: {line.ours} | {line.theirs} | {ratio:.2f}x {asked}", flush=True)
-    return line
+
+
+def told(line: Line) -> str:
+    """Write a line for those who watch the run."""
+    asked = f"must be {line.must}, aim {line.aim or 'none'}: {_met(line)}" if line.must else _met(line)
+    ratio = "" if line.ratio is None else f"{line.ratio:.2f}x "
+    return f"    {line.work} | {line.beside}: {line.ours} | {line.theirs} | {ratio}{asked}".rstrip()
 
 
 def skipped(row: str, work: str, beside: str, why: str, target: Target | None = None) -> Line:
@@ -123,8 +133,13 @@ def skipped(row: str, work: str, beside: str, why: str, target: Target | None = 
         beside=beside,
         must="" if target is None else target.spelled(target.must),
         aim="" if target is None else target.spelled(target.aim),
-        remark=f"Skipped: {' '.join(why.split())[:400]}",
+        remark=why_skipped(why),
     )
+
+
+def why_skipped(why: str) -> str:
+    """Write the remark of a line for what could not be measured."""
+    return f"Skipped: {' '.join(why.split())[:400]}"
 
 
 def broken(row: str, error: BaseException) -> Line:
@@ -135,8 +150,9 @@ def broken(row: str, error: BaseException) -> Line:
 
 
 def cpu(milliseconds: Iterable[float]) -> str:
-    """Spell processor time a request."""
-    return f"{statistics.median(milliseconds):.2f} ms"
+    """Spell processor time a request, if any was measured."""
+    found = list(milliseconds)
+    return f"{statistics.median(found):.2f} ms" if found else ""
 
 
 def shown(value: float) -> str:
@@ -195,14 +211,18 @@ def _written(lines: Sequence[Line]) -> list[str]:
 def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
     """Write the lines as a table of Markdown; ``marked`` says which sign stands for which run."""
     head = ("Work", "Beside", "Must reach", "Aim", "Ratio", "Met", "Ours", "Theirs", "CPU ours", "CPU theirs")
-    written = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    written = [cells(head), "|" + "---|" * len(head)]
     for line in lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
         work = f"{line.work} {(marked or {}).get(line.when, '')}".rstrip()
         figures = (line.ours, line.theirs, line.our_cpu, line.their_cpu)
-        cells = (work, line.beside, line.must, line.aim, ratio, _met(line), *figures)
-        written.append("| " + " | ".join(cells) + " |")
+        written.append(cells((work, line.beside, line.must, line.aim, ratio, _met(line), *figures)))
     return written
+
+
+def cells(said: Iterable[str]) -> str:
+    """Write a row of a table of Markdown."""
+    return "| " + " | ".join(said) + " |"
 
 
 def _met(line: Line) -> str:

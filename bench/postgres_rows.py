@@ -32,12 +32,12 @@ def on_postgresql(run: Run) -> Iterator[Line]:
         places = [running.database(f"muniment_{half}") for half in ("directory", "repository")]
         directory, repository = (f"postgresql://postgres@{host}:{port}/{name}" for host, port, name in places)
         overrides = (f"directory_database={directory}", f"repository_database={repository}")
-        data = ours.prepare(run.folder("postgresql") / "data", *overrides)
+        data = run.prepare(run.folder("postgresql") / "data", *overrides)
         if TOKENINFO in run.rows:
             yield _tokeninfo(run, data, directory, running.program)
         if not {REFRESH, SEARCH} & run.rows:
             return
-        other = ours.prepare(run.folder("sqlite") / "data")
+        other = run.prepare(run.folder("sqlite") / "data")
         if texts:
             for one in (data, other):
                 ours.fill(one, texts)
@@ -59,7 +59,7 @@ def _tokeninfo(run: Run, data: Data, database: str, program: Program) -> Line:
             connection.execute("INSERT INTO bench_tokens VALUES (%s, 0)", (token,))
         environment = {"BENCH_REPLY": reply, "BENCH_DATABASE": database}
         log = run.folder("postgresql-bare") / "log"
-        with bare_endpoint(site, log, "stored", environment) as (address, bare):
+        with bare_endpoint(run, site, log, "stored", environment) as (address, bare):
             there = Request(asked.method, address, asked.body, asked.headers)
             mine, theirs = verified(run, reply, (asked, [site.program, program]), (there, [bare, program]))
     return page.compared(
@@ -74,7 +74,7 @@ def _tokeninfo(run: Run, data: Data, database: str, program: Program) -> Line:
         remark=(
             "8 connections; the statement finds the token by primary key, on 4 connections to the database; "
             "PostgreSQL runs on either core, and its CPU counts for both sides; "
-            f"p99 {mine[-1].p99:.1f} and {theirs[-1].p99:.1f} ms."
+            f"{load.percentiles(mine, theirs)}."
         ),
     )
 
@@ -128,5 +128,5 @@ def _beside_sqlite(row: str, work: str, mine: Sequence[Figures], theirs: Sequenc
         unit="/s" if of_rates else " ms",
         our_cpu=page.cpu(one.cpu for one in mine),
         their_cpu=page.cpu(one.cpu for one in theirs),
-        remark=f"Two workers; CPU with that of PostgreSQL; p99 {mine[-1].p99:.1f} and {theirs[-1].p99:.1f} ms.",
+        remark=f"Two workers; CPU with that of PostgreSQL; {load.percentiles(mine, theirs)}.",
     )

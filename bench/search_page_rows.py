@@ -29,13 +29,14 @@ def search_page(run: Run) -> Iterator[Line]:
     """The rows of the page that are wanted, over the same documents."""
     texts = passages(run.size(50_000, 2_000))
     folder = run.folder("search-page")
-    data = ours.prepare(folder / "data")
+    data = run.prepare(folder / "data")
     ours.fill(data, texts)
     if "search-page" in run.rows:
         yield from _hits(run, data, texts)
     if "suggestion" in run.rows:
         (folder / "texts.json").write_text(json.dumps(texts))
-        engine.build(folder / "texts.json", folder / "engine", properties=True)
+        if not run.alone:
+            engine.build(folder / "texts.json", folder / "engine", properties=True)
         yield _suggestions(run, folder, data, texts)
 
 
@@ -104,7 +105,8 @@ def _suggestions(run: Run, folder: Path, data: Data, texts: Sequence[str]) -> Li
         target=page.at_most(2),
         our_cpu=page.cpu(one.cpu for one in mine),
         their_cpu=page.cpu(one.cpu for one in alone),
-        remark=f"{len(beginnings)} beginnings of five letters, which {sum(alone[0].totals):,} words have. Two workers.",
+        remark=f"{len(beginnings)} beginnings of five letters, which "
+        f"{sum(sum(one.totals) for one in alone[:1]):,} words have. Two workers.",
     )
 
 

@@ -47,10 +47,11 @@ def search(run: Run) -> Iterator[Line]:
     texts = passages(run.size(50_000, 2_000))
     folder = run.folder("search")
     (folder / "texts.json").write_text(json.dumps(texts))
-    data = ours.prepare(folder / "data")
+    data = run.prepare(folder / "data")
     ours.fill(data, texts)
     ours.join_many(data, 1_000)
-    engine.build(folder / "texts.json", folder / "engine", properties=True)
+    if not run.alone:
+        engine.build(folder / "texts.json", folder / "engine", properties=True)
     print(f"    {len(texts):,} documents are filled in", flush=True)
     every = []
     for kind in KINDS:
@@ -61,11 +62,12 @@ def search(run: Run) -> Iterator[Line]:
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data, "web.workers=2"))
         try:
+            run.need_peers()
             peer = stack.enter_context(opensearch.serving(run.folder("opensearch")))
             opensearch_index.bulk(peer, "bench", texts, properties=True)
             about = peer.about
         except (Missing, RuntimeError) as why:
-            peer, missing = None, str(why)
+            peer, missing = None, page.why_skipped(str(why))
         for seen in every:
             print(f"    {seen.kind.row}", flush=True)
             _measure(run, folder / "engine", site, peer, seen)
@@ -89,10 +91,9 @@ def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _
     seen.our_totals = [checked(site, one) for one in searches]
     load.run(searches, [_EXCERPT], [site.program], seconds=2, connections=8)
 
-    def ourselves(clients: int) -> None:
-        seen.ours[clients].append(
-            load.run(searches, [_EXCERPT], [site.program], seconds=run.seconds, connections=clients)
-        )
+    def ourselves() -> None:
+        for clients, into in seen.ours.items():
+            into.append(load.run(searches, [_EXCERPT], [site.program], seconds=run.seconds, connections=clients))
 
     def alone(clients: int, excerpts: bool) -> None:
         into = seen.engine if excerpts else seen.unexcerpted
@@ -101,7 +102,7 @@ def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _
     sides = [
         side
         for clients in CLIENTS
-        for side in (partial(ourselves, clients), partial(alone, clients, True), partial(alone, clients, False))
+        for side in (partial(alone, clients, True), partial(alone, clients, False))
         if kind is WORDS or side.args != (clients, False)
     ]
     if peer is not None:
@@ -114,7 +115,7 @@ def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _
             seen.peer[clients].append(load.run(asks, ['"highlight"'], theirs, seconds=run.seconds, connections=clients))
 
         sides += [partial(other, clients) for clients in CLIENTS]
-    run.interleaved(*sides)
+    run.interleaved(ourselves, *sides)
 
 
 def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
@@ -125,13 +126,13 @@ def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
         work = f"{kind.work}, {documents}, {clients} client{many}"
         bare = f"tantivy-py in process, {clients} thread{many}"
         mine, theirs = seen.ours[clients], seen.peer[clients]
-        agreed = _agreement(seen.our_totals, seen.engine[1][0].totals)
+        agreed = _agreement(seen.our_totals, [total for one in seen.engine[1][:1] for total in one.totals])
         remark = f"{len(seen.asked)} queries in turn, {kind.about}; two workers. Totals: {agreed}."
         for beside, found, target in (
             (bare, seen.engine[clients], kind.p50.get(clients)),
             (f"{bare}, no excerpts", seen.unexcerpted[clients], None),
         ):
-            if not found:
+            if not found and target is None:
                 continue
             lines.append(
                 page.compared(
@@ -148,9 +149,6 @@ def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
                 )
             )
         target = kind.throughput.get(clients)
-        if missing:
-            lines.append(page.skipped(kind.row, f"{work}, throughput", "OpenSearch _search", missing, target))
-            continue
         lines.append(
             page.compared(
                 kind.row,
@@ -162,9 +160,9 @@ def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
                 our_cpu=page.cpu(one.cpu for one in mine),
                 their_cpu=page.cpu(one.cpu for one in theirs),
                 versions=about,
-                remark=(
-                    f"p50 {mine[-1].p50:.1f} and {theirs[-1].p50:.1f} ms, p99 {mine[-1].p99:.1f} and "
-                    f"{theirs[-1].p99:.1f} ms; ours over TLS and behind a token, theirs plain. "
+                remark=missing
+                or (
+                    f"{load.percentiles(mine, theirs)}; ours over TLS and behind a token, theirs plain. "
                     f"Totals: {_agreement(seen.our_totals, seen.their_totals)}."
                 ),
             )
@@ -173,6 +171,8 @@ def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
 
 
 def _agreement(mine: Sequence[int], theirs: Sequence[int]) -> str:
-    """Say how far the totals of the same queries agree: the stemmers are not the same."""
+    """Say how far the totals of the same queries agree, if theirs were asked for: the stemmers are not the same."""
+    if not theirs:
+        return f"{sum(mine):,} hits in all"
     apart = sum(abs(one - other) for one, other in zip(mine, theirs, strict=True))
     return f"{sum(mine):,} hits and {sum(theirs):,} in all, {100 * apart / max(1, sum(mine)):.1f} % apart"

@@ -15,6 +15,7 @@ import httpx
 import sqlalchemy as sa
 
 from bench import load, ours, page
+from bench.checkout import as_it_was
 from bench.load import Figures, Request, bearer
 from bench.ours import ACLS, Data, Site
 from bench.page import Line, at_least, at_most
@@ -60,7 +61,7 @@ def _children(run: Run, row: str, many: int) -> list[Line]:
     folders: list[tuple[Data, str]] = []
     for count in (_FEW, many):
         began = time.monotonic()
-        data = ours.prepare(run.folder(f"{row}-{count}") / "data")
+        data = run.prepare(run.folder(f"{row}-{count}") / "data")
         folders.append((data, _fill(data, count)))
         print(f"    {count:,} children in {time.monotonic() - began:.0f} s", flush=True)
     (few, few_id), (lots, lots_id) = folders
@@ -94,6 +95,7 @@ def _flat(run: Run, row: str, work: str, many: int, large: tuple[Site, Request],
     )
 
 
+@as_it_was
 def _fill(data: Data, count: int) -> str:
     """Put so many documents without content into a cabinet, and return its id.
 
@@ -165,7 +167,7 @@ def _import_rate(run: Run, row: str, count: int) -> list[Line]:
         needed = f"{count * _BYTES_OF_FILE / 2**30:.0f} GiB are needed on the disk of {folder}"
         return [page.skipped(row, work, beside, needed, STEADY)]
     _write_files(folder / "files", count)
-    data = ours.prepare(folder / "data")
+    data = run.prepare(folder / "data")
     with ours.serving(data) as site:
         used = site.program.cpu_seconds()
         rates, took = _rates(data, folder, count)

@@ -41,12 +41,12 @@ TARGETS = {
 
 def bare(run: Run) -> list[Line]:
     """One worker bound to one core, the load on the other, beside a bare endpoint that writes the same bytes."""
-    data = ours.prepare(run.folder("bare") / "data")
+    data = run.prepare(run.folder("bare") / "data")
     with ours.serving(data, core=0) as site:
         asked = site.tokeninfo(site.signed_in()["access_token"])
         reply = site.ask(asked).text
         log = run.folder("bare-endpoint") / "log"
-        with bare_endpoint(site, log, "application", {"BENCH_REPLY": reply}) as (address, program):
+        with bare_endpoint(run, site, log, "application", {"BENCH_REPLY": reply}) as (address, program):
             there = Request(asked.method, address, asked.body, asked.headers)
             mine, theirs = verified(run, reply, (asked, [site.program]), (there, [program]))
     return [
@@ -59,7 +59,7 @@ def bare(run: Run) -> list[Line]:
             target=BESIDE_BARE,
             our_cpu=page.cpu(one.cpu for one in mine),
             their_cpu=page.cpu(one.cpu for one in theirs),
-            remark=f"8 connections, {len(reply)} bytes of reply; p99 {mine[-1].p99:.1f} and {theirs[-1].p99:.1f} ms.",
+            remark=f"8 connections, {len(reply)} bytes of reply; {load.percentiles(mine, theirs)}.",
         )
     ]
 
@@ -80,14 +80,20 @@ def verified(run: Run, reply: str, mine: Side, theirs: Side) -> tuple[list[Figur
 
 def peers(run: Run) -> Iterator[Line]:
     """tokeninfo and refresh beside the three servers, all running at one time and loaded in turn."""
-    data = ours.prepare(run.folder("tokens") / "data")
+    data = run.prepare(run.folder("tokens") / "data")
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data, "web.workers=2"))
-        servers, missing = _servers(run, stack)
-        for row, work, measure in (("tokeninfo", VERIFY, _verifying), ("refresh", REFRESH, _refreshing)):
+        servers, missing = ([], []) if run.alone else _servers(run, stack)
+        for row, work, its, measure in (
+            ("tokeninfo", VERIFY, "introspection", _verifying),
+            ("refresh", REFRESH, "refresh", _refreshing),
+        ):
             if row in run.rows:
-                yield from measure(run, site, servers)
+                mine, theirs = measure(run, site, servers)
+                yield from (_beside(server, row, work, its, mine, theirs[server.name]) for server in servers)
                 yield from (page.skipped(row, work, name, why, _target(row, name)) for name, why in missing)
+                if run.alone:
+                    yield page.compared(row, work, "", [one.rate for one in mine], [])
 
 
 def _target(row: str, server: str) -> Target:
@@ -97,7 +103,7 @@ def _target(row: str, server: str) -> Target:
 
 def password(run: Run) -> list[Line]:
     """The password grant beside bare threads of the same hash, and the slowest answers of tokeninfo meanwhile."""
-    data = ours.prepare(run.folder("password") / "data")
+    data = run.prepare(run.folder("password") / "data")
     options = data.opened().settings.directory
     threads = options.hash_slots or max(1, (os.cpu_count() or 2) - 1)
     seconds = max(4.0, run.seconds)
@@ -122,7 +128,7 @@ def password(run: Run) -> list[Line]:
                 busy.append(load.run([verify], ["token_id"], [site.program], seconds=seconds, connections=2).p99)
 
         run.interleaved(grants, hashes)
-        run.interleaved(quiet, flooded)
+        run.interleaved(flooded, quiet)
     return [
         page.compared(
             "password",
@@ -148,7 +154,7 @@ def password(run: Run) -> list[Line]:
     ]
 
 
-def _verifying(run: Run, site: Site, servers: list[TokenServer]) -> list[Line]:
+def _verifying(run: Run, site: Site, servers: list[TokenServer]) -> tuple[list[Figures], dict[str, list[Figures]]]:
     asked = site.tokeninfo(site.signed_in()["access_token"])
     mine: list[Figures] = []
     theirs: dict[str, list[Figures]] = {server.name: [] for server in servers}
@@ -167,10 +173,10 @@ def _verifying(run: Run, site: Site, servers: list[TokenServer]) -> list[Line]:
         lambda: mine.append(ourselves()),
         *(partial(lambda one: theirs[one.name].append(other(one, requests[one.name])), server) for server in servers),
     )
-    return [_beside(server, "tokeninfo", VERIFY, "introspection", mine, theirs[server.name]) for server in servers]
+    return mine, theirs
 
 
-def _refreshing(run: Run, site: Site, servers: list[TokenServer]) -> list[Line]:
+def _refreshing(run: Run, site: Site, servers: list[TokenServer]) -> tuple[list[Figures], dict[str, list[Figures]]]:
     body = f"grant_type=refresh_token&client_id={ours.CLIENT}&refresh_token=%s"
     asked = Request("POST", site.login, body, (FORM,))
     chains = [site.signed_in()["refresh_token"] for _ in range(CONNECTIONS)]
@@ -205,7 +211,7 @@ def _refreshing(run: Run, site: Site, servers: list[TokenServer]) -> list[Line]:
         lambda: mine.append(ourselves()),
         *(partial(lambda one: theirs[one.name].append(other(one)), server) for server in servers),
     )
-    return [_beside(server, "refresh", REFRESH, "refresh", mine, theirs[server.name]) for server in servers]
+    return mine, theirs
 
 
 def _beside(server: TokenServer, row: str, work: str, its: str, mine: list[Figures], theirs: list[Figures]) -> Line:
@@ -219,10 +225,7 @@ def _beside(server: TokenServer, row: str, work: str, its: str, mine: list[Figur
         our_cpu=page.cpu(one.cpu for one in mine),
         their_cpu=page.cpu(one.cpu for one in theirs),
         versions=f"{server.name}: {server.about}",
-        remark=(
-            f"{CONNECTIONS} connections; p50 {mine[-1].p50:.1f} and {theirs[-1].p50:.1f} ms, p99 {mine[-1].p99:.1f} "
-            f"and {theirs[-1].p99:.1f} ms; ours over TLS, theirs plain."
-        ),
+        remark=(f"{CONNECTIONS} connections; {load.percentiles(mine, theirs)}; ours over TLS, theirs plain."),
     )
 
 
@@ -260,14 +263,22 @@ def _servers(run: Run, stack: ExitStack) -> tuple[list[TokenServer], list[tuple[
 
 
 @contextmanager
-def bare_endpoint(site: Site, log: Path, name: str, environment: dict[str, str]) -> Iterator[tuple[str, Program]]:
-    """Serve an endpoint of ``bench.bare`` with our certificate, bound to the first core."""
+def bare_endpoint(
+    run: Run, site: Site, log: Path, name: str, environment: dict[str, str], *, core: int | None = 0
+) -> Iterator[tuple[str, Program]]:
+    """Serve an endpoint of ``bench.bare`` with our certificate, bound to the first core.
+
+    A run of our server alone measures no other: it gets the address of our server in its place.
+    """
+    if run.alone:
+        yield f"{site.base}/", site.program
+        return
     port = free_port()
     tls = Path(site.ca_file).parent
     command = [sys.executable, "-m", "uvicorn", f"bench.bare:{name}", "--port", str(port), "--no-access-log"]
     command += ["--ssl-keyfile", str(tls / "server-key.pem"), "--ssl-certfile", str(tls / "server.pem")]
     address = f"https://127.0.0.1:{port}/"
-    with started(command, log, ready=address, core=0, environment=environment, cwd=ROOT) as program:
+    with started(command, log, ready=address, core=core, environment=environment, cwd=ROOT) as program:
         yield address, program
 
 

@@ -28,7 +28,7 @@ def typed(run: Run) -> Iterator[Line]:
     """The slowest hundredth of typed questions beside the usual one. Each has a total and 20 excerpts."""
     texts = passages(run.size(5_000, 500))
     texts = [" ".join(texts[at : at + _PARTS]) if at % _LONG == 0 else text for at, text in enumerate(texts)]
-    data = ours.prepare(run.folder("typed") / "data")
+    data = run.prepare(run.folder("typed") / "data")
     ours.fill(data, texts)
     questions = _questions(texts)
     found: list[Figures] = []

@@ -14,7 +14,7 @@ import lxml.etree
 
 from bench import engine, load, ours, page
 from bench.load import Request, bearer
-from bench.ours import Site
+from bench.ours import Data, Site
 from bench.page import Line, at_least
 from bench.passages import passages
 from bench.peers import Missing, opensearch, opensearch_index
@@ -50,7 +50,8 @@ def importing(run: Run) -> list[Line]:
     def ourselves() -> None:
         if sum(len(texts) / rate for rate, _ in mine) > _IMPORTS_SECONDS:
             return  # slow enough to be sure
-        mine.append(_imported(run.folder(f"imported-{next(numbers)}"), folder / "files", len(texts)))
+        data = run.prepare(run.folder(f"imported-{next(numbers)}") / "data")
+        mine.append(_imported(data, folder / "files", len(texts)))
 
     def alone() -> None:
         took, used = engine.build(folder / "texts.json", folder / f"engine-{next(numbers)}")
@@ -58,8 +59,9 @@ def importing(run: Run) -> list[Line]:
 
     about = ""
     with ExitStack() as stack:
-        sides = [ourselves, alone]
+        sides = [alone]
         try:
+            run.need_peers()
             peer = stack.enter_context(opensearch.serving(run.folder("opensearch-import")))
             opensearch_index.bulk(peer, "warm", texts[:5000])
         except (Missing, RuntimeError) as why:
@@ -74,8 +76,8 @@ def importing(run: Run) -> list[Line]:
                 used = peer.program.cpu_seconds() - before
                 theirs.append((len(texts) / took, 1000 * used / len(texts)))
 
-            sides.insert(1, other)
-        run.interleaved(*sides)
+            sides.insert(0, other)
+        run.interleaved(ourselves, *sides)
     our_cpu = page.cpu(used for _, used in mine)
     remark = "Server with the default settings, files on disk; CPU a text is that of server and command together."
     lines = [
@@ -114,30 +116,32 @@ def posts(run: Run) -> list[Line]:
     texts = _small_texts(2_000)
     work = f"one text of about 1 kB a POST, durable, {_CALLERS} callers"
     beside = f"OpenSearch {opensearch.VERSION} _doc, translog synced before each answer"
-    data = ours.prepare(run.folder("posts") / "data")
+    data = run.prepare(run.folder("posts") / "data")
     mine: list[tuple[float, float]] = []
     theirs: list[tuple[float, float]] = []
+    about = missing = ""
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data))
-        try:
-            peer = stack.enter_context(opensearch.serving(run.folder("opensearch-posts")))
-        except (Missing, RuntimeError) as why:
-            return [page.skipped("posts", work, beside, str(why), POSTS)]
-        opensearch_index.make(peer, "bench")
         token = site.signed_in()["access_token"]
         ours_to_post = [_post(site, token, number, text) for number, text in enumerate(texts)]
-        theirs_to_post = [opensearch_index.post(peer, "bench", number, text) for number, text in enumerate(texts)]
-
-        def ourselves() -> None:
-            mine.append(_posted(run.seconds, ours_to_post, "muniment", site.program))
-
-        def other() -> None:
-            theirs.append(_posted(run.seconds, theirs_to_post, '"result":"created"', peer.program))
-
         _posted(run.size(5, 1), ours_to_post, "muniment", site.program)
-        _posted(run.size(30, 2), theirs_to_post, '"result":"created"', peer.program)
-        run.interleaved(ourselves, other)
-        about = peer.about
+        sides: list[Callable[[], None]] = []
+        try:
+            run.need_peers()
+            peer = stack.enter_context(opensearch.serving(run.folder("opensearch-posts")))
+        except (Missing, RuntimeError) as why:
+            missing = page.why_skipped(str(why))
+        else:
+            about = peer.about
+            opensearch_index.make(peer, "bench")
+            theirs_to_post = [opensearch_index.post(peer, "bench", number, text) for number, text in enumerate(texts)]
+
+            def other() -> None:
+                theirs.append(_posted(run.seconds, theirs_to_post, '"result":"created"', peer.program))
+
+            _posted(run.size(30, 2), theirs_to_post, '"result":"created"', peer.program)
+            sides.append(other)
+        run.interleaved(lambda: mine.append(_posted(run.seconds, ours_to_post, "muniment", site.program)), *sides)
     return [
         page.compared(
             "posts",
@@ -149,7 +153,8 @@ def posts(run: Run) -> list[Line]:
             our_cpu=page.cpu(used for _, used in mine),
             their_cpu=page.cpu(used for _, used in theirs),
             versions=about,
-            remark=(
+            remark=missing
+            or (
                 "Default settings; each side comes to rest before the other posts, and CPU a text is that until then, "
                 "extraction and index included. Ours over TLS and behind a token, theirs plain."
             ),
@@ -173,12 +178,17 @@ def _post(site: Site, token: str, number: int, text: str) -> Request:
 
 def lag(run: Run) -> list[Line]:
     """How soon a search finds a document that a caller has sent, on an idle server and while an import runs."""
-    data = ours.prepare(run.folder("lag") / "data")
+    data = run.prepare(run.folder("lag") / "data")
     texts = _small_texts(run.size(20_000, 1_000))
     files = run.folder("lag-files") / "files"
     _write_files(files, texts)
+
+    def in_turn() -> bool:
+        run.take_turn()
+        return True
+
     with ours.serving(data) as site:
-        idle = _lags(site, run.size(100, 20), lambda: True)
+        idle = _lags(site, run.size(100, 20), in_turn)
         command = ours.command(data, "import", str(files), "--acl", "public")
         with _background(command) as alive:
             time.sleep(2)
@@ -199,6 +209,7 @@ def lag(run: Run) -> list[Line]:
                     must=f"p95 < {must:g} ms",
                     ratio=p95 / 1000,
                     met=p95 < must,
+                    figure=p95,
                     ours=f"p95 {p95:,.0f} ms, p50 {p50:,.0f} ms",
                     theirs="up to 1,000 ms",
                     remark=(
@@ -207,15 +218,14 @@ def lag(run: Run) -> list[Line]:
                     ),
                 )
             )
-            print(f"    {lines[-1].work}: {lines[-1].ours}", flush=True)
     return lines
 
 
 def versions(run: Run) -> list[Line]:
     """A check-in beside a create: by one caller, in turns, each durable before its answer."""
-    data, texts = ours.prepare(run.folder("versions") / "data"), _small_texts(200)
+    data, texts = run.prepare(run.folder("versions") / "data"), _small_texts(200)
     with ours.serving(data) as site:
-        created, checked_in, copied = _version_times(site, texts, run.size(60, 5))
+        created, checked_in, copied = _version_times(run, site, texts, run.size(60, 5))
     lines = []
     for what, times in (("with new content", checked_in), ("of a comment alone, its content copied", copied)):
         mine, theirs = statistics.median(times), statistics.median(created)
@@ -227,16 +237,18 @@ def versions(run: Run) -> list[Line]:
                 must=f"<= {CHECK_IN:g}x its time",
                 ratio=mine / theirs,
                 met=mine <= CHECK_IN * theirs,
+                figure=mine,
                 ours=f"{mine:.2f} ms",
                 theirs=f"{theirs:.2f} ms",
                 remark=f"Medians of {len(times)} requests of each kind, in turns; no tree gets more than 60 versions.",
             )
         )
-        print(f"    {lines[-1].work}: {lines[-1].ours} beside {lines[-1].theirs}", flush=True)
     return lines
 
 
-def _version_times(site: Site, texts: Sequence[str], rounds: int) -> tuple[list[float], list[float], list[float]]:
+def _version_times(
+    run: Run, site: Site, texts: Sequence[str], rounds: int
+) -> tuple[list[float], list[float], list[float]]:
     """Create, check in with content, and check in without, in turns; the ms of each."""
     headers = {"Authorization": f"Bearer {site.signed_in()['access_token']}", "Content-Type": "text/plain"}
     times: tuple[list[float], list[float], list[float]] = ([], [], [])
@@ -256,6 +268,7 @@ def _version_times(site: Site, texts: Sequence[str], rounds: int) -> tuple[list[
         for each in trees:
             http.put(f"{site.repository}/objects/{each}/lock", headers=headers).raise_for_status()
         for number in range(rounds):
+            run.take_turn()
             for at, each in enumerate(trees):
                 text = texts[(number * 10 + at) % len(texts)]
                 create(text)
@@ -277,12 +290,11 @@ def _write_files(folder: Path, texts: Sequence[str]) -> None:
         (place / f"text-{number}.txt").write_text(text, encoding="utf-8")
 
 
-def _imported(folder: Path, files: Path, count: int) -> tuple[float, float]:
-    """Import the files into a data folder of its own: texts a second until searchable, and CPU ms a text.
+def _imported(data: Data, files: Path, count: int) -> tuple[float, float]:
+    """Import the files into a data folder: texts a second until searchable, and CPU ms a text.
 
     An import that takes too long is stopped, and counts with what is searchable by then.
     """
-    data = ours.prepare(folder / "data")
     with ours.serving(data) as site:
         before, began = site.program.cpu_seconds(), time.perf_counter()
         command = ours.command(data, "import", str(files), "--acl", "public")
