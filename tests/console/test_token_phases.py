@@ -1,4 +1,4 @@
-"""A token request goes through the same phases for every grant; a new grant is a module and a row (decision 0033)."""
+"""A token request goes through the same phases for every grant; a new grant is a module and a row (decision 0032)."""
 
 from typing import Any
 

@@ -51,7 +51,7 @@ PAGES = (
     "/docs/decisions",
     *(f"/docs/{name}" for name in documentation.names() if not name.startswith(documentation.DECISIONS)),
     "/docs/decisions/0001-the-stack",
-    "/docs/decisions/0035-pages",
+    "/docs/decisions/0101-the-search-page-keeps-nothing",
 )
 
 # Sends a form to the page's own address, as no page of ours does.

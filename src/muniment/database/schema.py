@@ -19,7 +19,7 @@ _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
     "repository": frozenset(f"{number:04}" for number in range(1, 30)),
 }
-"""Each half's schemas before its first migration: no release had them (docs/decisions/0104)."""
+"""Each half's schemas before its first migration: no release had them (docs/decisions/0052)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
 """The PostgreSQL lock that a process holds while it migrates."""

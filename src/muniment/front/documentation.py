@@ -1,6 +1,6 @@
 """Which pages does the documentation have? What does a page say, as HTML and as Markdown?
 
-Pages are named by their path below ``docs`` without ``.md``. HTML tags in them are shown as text (docs/decisions/0035).
+Pages are named by their path below ``docs`` without ``.md``. HTML tags in them are shown as text (docs/decisions/0101).
 """
 
 import posixpath

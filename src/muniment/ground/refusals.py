@@ -6,7 +6,7 @@ from typing import ClassVar
 class Refusal(Exception):
     """A reason to refuse a request, as one sentence for the caller. The address's table gives it a status.
 
-    It undoes the decision's writes, unless its class sets ``keeps_writes`` (decision 0033).
+    It undoes the decision's writes, unless its class sets ``keeps_writes`` (decision 0032).
     """
 
     keeps_writes: ClassVar[bool] = False

@@ -30,7 +30,7 @@ WRITTEN = """# A `page` & its title
 ## Twice
 
 See [the other](other.md#a-part), [below](sub/0001-first.md), [away](https://example.org/x.md), [here](#twice),
-[nothing](javascript:alert(1)), `docs/other.md`, docs/other.md, `docs/absent.md`, docs/decisions/0001 and decision 0099.
+[nothing](javascript:alert(1)), `docs/other.md`, docs/other.md, `docs/absent.md`, docs/decisions/0001 and decision 0096.
 
 See docs/decisions/0001-first.md here.
 

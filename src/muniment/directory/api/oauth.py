@@ -114,7 +114,7 @@ async def login(request: Request, directory: Directory) -> Response:
 async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> bytes:
     """Return the answer as JSON (given 4.1, RFC 6749 3.2).
 
-    Every grant type goes through the same phases (decision 0033). A refresh without a client secret has nothing to
+    Every grant type goes through the same phases (decision 0032). A refresh without a client secret has nothing to
     check, and its decision looks everything up.
     """
     # 1. Read the request. A program sent it, even if its Accept prefers HTML by default, as Java's does.

@@ -1,4 +1,4 @@
-"""What every grant type shares: the token request, its phases (decision 0033), the resource of a scope, and the
+"""What every grant type shares: the token request, its phases (decision 0032), the resource of a scope, and the
 response.
 """
 

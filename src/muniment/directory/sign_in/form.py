@@ -1,6 +1,6 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Every user may sign in to the administration (decision 0035), but an OAuth client must be in its access role; the
+Every user may sign in to the administration (decision 0101), but an OAuth client must be in its access role; the
 console checks the role at each use.
 """
 

@@ -1,4 +1,4 @@
-"""How does a page look, and what does a person read when a request is refused (decision 0035)?
+"""How does a page look, and what does a person read when a request is refused (decision 0101)?
 
 Only the search page has a script. No page loads anything from elsewhere.
 """

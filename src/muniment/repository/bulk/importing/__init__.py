@@ -1,1 +1,1 @@
-"""Imports: folders of files that become objects (docs/decisions/0097)."""
+"""Imports: folders of files that become objects (docs/decisions/0082)."""

@@ -2,7 +2,7 @@
 
 Only contents that the caller may read count: who may only browse an object learns nothing of its content.
 
-Total and facets count copies as well. Source: docs/aql.md, "Copies"; docs/decisions/0060.
+Total and facets count copies as well. Source: docs/aql.md, "Copies"; docs/decisions/0045.
 """
 
 import itertools

@@ -2,7 +2,7 @@
 
 The transaction that stores a content queues it too, so no file is forgotten. The row waits until an extractor leases
 it, unless the text is known, and then holds the text or the reason why there is none. Each reading ends with a change
-of kind `text`, because the state is a property of the object (docs/decisions/0099).
+of kind `text`, because the state is a property of the object (docs/decisions/0096).
 
 Owners take turns (``turns``); an owner's next file is the one due longest, then the one whose object was made first.
 """

@@ -1,7 +1,7 @@
 """What does a file say about itself? It fills properties that have no value.
 
 A content always has a date. The date in the file replaces one that nobody gave: the moment when the repository got the
-content (docs/decisions/0103).
+content (docs/decisions/0096).
 """
 
 import contextlib

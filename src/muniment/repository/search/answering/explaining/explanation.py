@@ -2,7 +2,7 @@
 
 A caller who may not browse the object gets the same answer as for an unknown object. What the text says is told only to
 callers who may read it. If the index lacks the object, or has missed a change that hides it, comparisons use the
-database. Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+database. Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0062.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
