@@ -53,6 +53,16 @@ BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 required = partial(sa.Column, nullable=False)
 
 
+def filled(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    """Make several required columns of one type."""
+    return [required(name, kind) for name in names]
+
+
+def repository_column(*, primary_key: bool = False) -> sa.Column[int]:
+    """Make the column that names the repository of a row."""
+    return required("repository_id", sa.ForeignKey("repositories.id"), primary_key=primary_key)
+
+
 class Busy(Exception):
     """The database could not be used in time; the caller may try again."""
 

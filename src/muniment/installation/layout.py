@@ -13,6 +13,16 @@ UNFINISHED_RESTORE = "restore.unfinished"
 """It exists while the data folder holds only a part of a backup."""
 
 
+class _Below:
+    """The path of what has this name in the data folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, installation: "Installation", _owner: type) -> Path:
+        return installation.data / self._name
+
+
 class Installation(msgspec.Struct, frozen=True):
     """One data folder with its settings and paths."""
 
@@ -33,61 +43,41 @@ class Installation(msgspec.Struct, frozen=True):
         url = sa.make_url(self.database_url(half))
         return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
 
-    @property
-    def content(self) -> Path:
-        return self.data / "content"
+    content = _Below("content")
 
-    @property
-    def content_move(self) -> Path:
-        """Lists the contents that 'content move' has copied."""
-        return self.data / "content-move"
+    content_move = _Below("content-move")
+    """The file that lists the contents that 'content move' has copied."""
 
-    @property
-    def removals(self) -> Path:
-        """Its lock forbids the removal of content from a store in the network.
+    removals = _Below("removals.lock")
+    """The file whose lock forbids the removal of content from a store in the network.
 
-        With PostgreSQL, a lock of the database does.
-        """
-        return self.data / "removals.lock"
+    With PostgreSQL, a lock of the database is used instead.
+    """
 
-    @property
-    def indexes(self) -> Path:
-        return self.data / "index"
+    indexes = _Below("index")
 
-    @property
-    def models(self) -> Path:
-        return self.data / "models"
+    models = _Below("models")
 
-    @property
-    def imports(self) -> Path:
-        return self.data / "imports"
+    imports = _Below("imports")
+    """The folder of the lock files of imports."""
 
-    @property
-    def tls(self) -> Path:
-        """The local CA, and the listener's certificate that it signs."""
-        return self.data / "tls"
+    tls = _Below("tls")
+    """The folder of the local CA, and of the certificate that it signs for the listener."""
 
     @property
     def certificate(self) -> Path:
         return Path(self.settings.web.certificate_file or self.tls / "server.pem")
 
-    @property
-    def gate(self) -> Path:
-        """The gate's slots, which all processes share."""
-        return self.data / "gate"
+    gate = _Below("gate")
+    """The folder of the gate's slots, which all processes share."""
 
-    @property
-    def events(self) -> Path:
-        return self.data / "events.log"
+    events = _Below("events.log")
 
-    @property
-    def counts(self) -> Path:
-        return self.data / "events.counts"
+    counts = _Below("events.counts")
+    """The file in which a server's processes count refusals."""
 
-    @property
-    def lock(self) -> Path:
-        """Names its process and address while a server holds it."""
-        return self.data / "serve.lock"
+    lock = _Below("serve.lock")
+    """While a server holds the lock, the file names its process and address."""
 
     @property
     def base(self) -> str:

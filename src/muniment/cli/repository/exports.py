@@ -9,7 +9,7 @@ import typer
 
 from muniment.cli import terminal
 from muniment.cli.repository import guarding
-from muniment.database.connections import Database
+from muniment.database.connections import Database, portions
 from muniment.ground import clock
 from muniment.installation import backends, initialise
 from muniment.installation.backups import making as backing_up
@@ -119,8 +119,8 @@ def _print_unknown_names(data: DataFolder, export: rebuilding.CheckedExport) -> 
         return
     names = [line.name for line in export.bearers if not line.former]
     unknown = list[str]()
-    for begin in range(0, len(names), _NAMES_AT_A_TIME):
-        unknown += naming.unknown(names[begin : begin + _NAMES_AT_A_TIME], data.identify)
+    for some in portions(names, _NAMES_AT_A_TIME):
+        unknown += naming.unknown(some, data.identify)
     if unknown:
         terminal.line(
             f"The directory does not know {len(unknown)} users and groups of the export. What they own or may do waits "

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
+from muniment.database.connections import portions
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.queue import IndexStatus, State
 from muniment.repository.store.objects import inventory
@@ -39,8 +40,7 @@ class NotRead(NamedTuple):
 def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[str, IndexStatus]]) -> list[NotRead]:
     """An object in no folder has only its name."""
     view, found = RepositoryView.read(cx, repository, _EVERYTHING), list[NotRead]()
-    for begin in range(0, len(statuses), _AT_A_TIME):
-        portion = statuses[begin : begin + _AT_A_TIME]
+    for portion in portions(statuses, _AT_A_TIME):
         stored = inventory.rows(cx, repository.id, [object_id for object_id, _ in portion])
         folders = inventory.rows(cx, repository.id, {each.folder_id for each in stored.values() if each.folder_id})
         places = paths.ancestries(cx, view, list(folders.values()))

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import portions
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import partition_key
 from muniment.directory.options import DirectoryNames
@@ -24,9 +25,8 @@ def identities_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -
             by_name.setdefault(fold_name(name), []).append(entry_id)
     identities: dict[str, str] = {}
     for partition, by_name in ids_by_partition.items():
-        folded_names = sorted(by_name)
-        for start in range(0, len(folded_names), _PAGE_SIZE):
-            parameters = {"partition": partition, "names": folded_names[start : start + _PAGE_SIZE]}
+        for folded_names in portions(sorted(by_name), _PAGE_SIZE):
+            parameters = {"partition": partition, "names": folded_names}
             identities |= {
                 entry_id: entry.uuid
                 for entry in entries.read(cx, entries.BEARING, parameters)

@@ -82,7 +82,7 @@ def warning(name: str, value: str) -> str:
 
 def get(cx: Connection, name: str) -> str | None:
     """In the name, upper and lower case are equal."""
-    return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
+    return cx.scalar(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name)))
 
 
 def all_system_attributes(cx: Connection) -> list[SystemAttribute]:

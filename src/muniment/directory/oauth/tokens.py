@@ -17,7 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, directory_tables, required
+from muniment.database.connections import BigId, PreparedStatement, directory_tables, filled, required
 from muniment.directory import version_stamps
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
@@ -65,8 +65,7 @@ _access_tokens = sa.Table(
     sa.Column("digest", sa.LargeBinary, primary_key=True),
     required("id", sa.String(36)),
     required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
-    required("issued", sa.BigInteger),
-    required("expires", sa.BigInteger),
+    *filled(sa.BigInteger, "issued", "expires"),
     # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
     sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
     sa.Index("ix_access_tokens_expires", "expires", "digest"),
@@ -296,7 +295,7 @@ def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
     # One query for each index: a query with both conditions may make the database read every grant.
     for column in (_grants.c.refresh_expires, _grants.c.revoked):
         statement = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
-        grant_ids |= dict.fromkeys(cx.execute(statement.with_for_update(skip_locked=True)).scalars())
+        grant_ids |= dict.fromkeys(cx.scalars(statement.with_for_update(skip_locked=True)))
     return list(grant_ids)[:limit]
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import repository_tables
+from muniment.database.statements import count
 from muniment.repository.refusals import InUse, UnknownProperty, WrongValue
 from muniment.repository.store import repositories
 from muniment.repository.store.objects import inventory, wastebasket
@@ -44,8 +45,11 @@ class RowCount(NamedTuple):
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
     """Leave out kinds without rows."""
-    counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
-    return [RowCount(kind, count) for kind, count in counts if count]
+    tables = repository_tables.tables
+    counts = [
+        RowCount(kind, count(cx, tables[table].c.repository_id == repository.id)) for table, kind in _KINDS.items()
+    ]
+    return [each for each in counts if each.number]
 
 
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
@@ -166,17 +170,10 @@ def remove_property(cx: Connection, repository: Repository, type_name: str, name
 
 def _count_objects(cx: Connection, repository: Repository, types: list[str], *, with_value: str = "") -> int:
     table = repository_tables.tables["objects"]
-    query = sa.select(sa.func.count()).where(table.c.repository_id == repository.id, table.c.type.in_(types))
-    if with_value:
-        # In JSON a quotation mark within a text is escaped, so this is found as the name of a property only.
-        query = query.where(table.c.properties.contains(f'"{with_value}":', autoescape=True))
-    return int(cx.execute(query.select_from(table)).scalar_one())
+    # In JSON a quotation mark within a text is escaped, so this is found as the name of a property only.
+    has_value = [table.c.properties.contains(f'"{with_value}":', autoescape=True)] if with_value else []
+    return count(cx, table.c.repository_id == repository.id, table.c.type.in_(types), *has_value)
 
 
 def _number_of(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _count(cx: Connection, table: sa.Table, repository: Repository) -> int:
-    query = sa.select(sa.func.count()).select_from(table).where(table.c.repository_id == repository.id)
-    return int(cx.execute(query).scalar_one())

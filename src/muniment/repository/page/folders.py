@@ -49,7 +49,7 @@ def contents(cx: Connection, view: RepositoryView, folder_id: str, part: int, op
 
 
 def _listed(stored: StoredObject) -> ListedMember:
-    title = str(next(iter(stored.properties.get("title", ())), "")).strip()
+    title = stored.title.strip()
     has_format = stored.content is not None and not holds_objects(stored.id)
     return ListedMember(
         id=stored.id,

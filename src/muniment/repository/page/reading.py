@@ -135,7 +135,7 @@ async def _similar(caller: Caller, object_id: str) -> list[SimilarDocument]:
 
 
 def _heading(stored: StoredObject) -> str:
-    return str(next(iter(stored.properties.get("title", ())), "")).strip() or stored.name
+    return stored.title.strip() or stored.name
 
 
 def _read(

@@ -1,5 +1,8 @@
 """One table of every address of the search page (docs/interface.md, ours 15)."""
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from starlette.routing import Route
 
 from muniment.ground.refusals import Forged
@@ -28,6 +31,7 @@ from muniment.web.addresses import (
     Address,
     AddressTable,
     AnswerDescription,
+    Answering,
     Content,
     CredentialKind,
     ErrorShape,
@@ -36,6 +40,9 @@ from muniment.web.addresses import (
 )
 from muniment.web.answers import browser
 from muniment.web.answers.responses import ErrorCode, Table
+
+_Answering: TypeAlias = Answering[RepositoryContext]
+_Operations: TypeAlias = Mapping[str, Operation[RepositoryContext]]
 
 _PAGE: Content = {"text/html": TEXT}
 _FORM = "application/x-www-form-urlencoded"
@@ -85,18 +92,24 @@ def _form(*names: str) -> Content:
     return {_FORM: {"type": "object", "properties": dict.fromkeys(("csrf", *names), TEXT), "required": ["csrf"]}}
 
 
+def _shows(endpoint: _Answering, *parameters: Parameter) -> _Operations:
+    return {"GET": Operation(endpoint, parameters=parameters, answers=(_SHOWN,))}
+
+
+def _leads(endpoint: _Answering, *names: str) -> _Operations:
+    return {"POST": Operation(endpoint, body=_form(*names), answers=(_LED,))}
+
+
 def table() -> AddressTable[RepositoryContext]:
     return AddressTable(
         "search page",
         frame.PREFIX,
         (
-            Address(
-                "", {"GET": Operation(searching.show, parameters=(*_QUESTION, _DONE), answers=(_SHOWN,))}, _SEARCHED
-            ),
+            Address("", _shows(searching.show, *_QUESTION, _DONE), _SEARCHED),
             Address(
                 "/sign-in",
                 {
-                    "GET": Operation(sign_in.show_form, parameters=(_TO, _DONE), answers=(_SHOWN,)),
+                    **_shows(sign_in.show_form, _TO, _DONE),
                     "POST": Operation(
                         sign_in.sign_in, body=_form("username", "password", "to"), answers=(_LED, _SHOWN)
                     ),
@@ -104,16 +117,12 @@ def table() -> AddressTable[RepositoryContext]:
                 _ENTERED,
                 credentials=CredentialKind.NONE,
             ),
-            Address("/sign-out", {"POST": Operation(sign_in.sign_out, body=_form(), answers=(_LED,))}, _ENTERED),
+            Address("/sign-out", _leads(sign_in.sign_out), _ENTERED),
             Address(
                 "/saved",
                 {
-                    "GET": Operation(saving.show, parameters=(_IN, _PAGE_NUMBER, _DONE), answers=(_SHOWN,)),
-                    "POST": Operation(
-                        saving.change,
-                        body=_form("action", "address", "name", "description", "public", "search"),
-                        answers=(_LED,),
-                    ),
+                    **_shows(saving.show, _IN, _PAGE_NUMBER, _DONE),
+                    **_leads(saving.change, "action", "address", "name", "description", "public", "search"),
                 },
                 _SAVED,
             ),
@@ -128,11 +137,7 @@ def table() -> AddressTable[RepositoryContext]:
                 },
                 _SEARCHED,
             ),
-            Address(
-                "/objects/{id}",
-                {"GET": Operation(reading.show, parameters=(*_QUESTION, _PART), answers=(_SHOWN,))},
-                _READ,
-            ),
+            Address("/objects/{id}", _shows(reading.show, *_QUESTION, _PART), _READ),
             Address(
                 "/objects/{id}/content",
                 {

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import msgspec
 import sqlalchemy as sa
 import structlog
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Busy, Database, repository_tables, required
+from muniment.database.statements import upsert
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.refusals import InUse
 
@@ -101,12 +101,12 @@ class HeldLease:
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
     """Return False if another holder has it."""
     row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
-    return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
+    return cx.execute(_TAKE, row | {"now": now}).first() is not None
 
 
 def holder(cx: Connection, lease: Lease) -> str:
     """Return the last holder, even if its time is over; empty if it was given back or never taken."""
-    return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
+    return cx.scalar(sa.select(leases.c.holder).where(_is(lease))) or ""
 
 
 def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
@@ -131,17 +131,9 @@ def _is(lease: Lease) -> sa.ColumnElement[bool]:
     return sa.and_(leases.c.purpose == lease.purpose, leases.c.subject == lease.subject)
 
 
-def _take(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
-    free = sa.or_(leases.c.until <= sa.bindparam("now"), leases.c.holder == insert.excluded.holder)
-    fresh = {name: insert.excluded[name] for name in ("holder", "until")}
-    statement = insert.on_conflict_do_update(index_elements=["purpose", "subject"], set_=fresh, where=free)
-    return statement.returning(leases.c.until)
-
-
-_COLUMNS: dict[str, sa.BindParameter[object]] = {
-    name: sa.bindparam(name) for name in ("purpose", "subject", "holder", "until")
-}
-_TAKE = {
-    "postgresql": _take(postgresql.insert(leases).values(_COLUMNS)),
-    "sqlite": _take(sqlite.insert(leases).values(_COLUMNS)),
-}
+_NEW = upsert(leases).values({name: sa.bindparam(name) for name in ("purpose", "subject", "holder", "until")})
+_TAKE = _NEW.on_conflict_do_update(
+    index_elements=["purpose", "subject"],
+    set_=_NEW.excluded["holder", "until"],
+    where=sa.or_(leases.c.until <= sa.bindparam("now"), leases.c.holder == _NEW.excluded.holder),
+).returning(leases.c.until)

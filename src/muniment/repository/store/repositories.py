@@ -119,27 +119,28 @@ def lock(cx: Connection, repository: Repository) -> None:
 
 def all_repositories(cx: Connection) -> list[Repository]:
     """List all by name."""
-    return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
+    return _by_name(cx)
 
 
 def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
     """List them by name."""
-    query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
-    return [Repository(*row) for row in cx.execute(query)]
+    return _by_name(cx, repositories.c.name.in_(names))
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
     """List, by name, the first repository of each guard."""
     first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
-    firsts = first.group_by(repositories.c.resource_id)
-    query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
-    return [Repository(*row) for row in cx.execute(query)]
+    return _by_name(cx, repositories.c.name.in_(first.group_by(repositories.c.resource_id)), limit=limit)
 
 
 def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
     """List them by name."""
-    query = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
-    return [Repository(*row) for row in cx.execute(query.order_by(repositories.c.name).limit(limit))]
+    return _by_name(cx, repositories.c.resource_id.in_(resource_ids), limit=limit)
+
+
+def _by_name(cx: Connection, *where: sa.ColumnElement[bool], limit: int | None = None) -> list[Repository]:
+    query = sa.select(repositories).where(*where).order_by(repositories.c.name).limit(limit)
+    return [Repository(*row) for row in cx.execute(query)]
 
 
 class ListedRepository(NamedTuple):
@@ -177,8 +178,7 @@ def _property(name: str) -> listed.ListedProperty:
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
     """List them by name."""
-    query = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
-    return [Repository(*row) for row in cx.execute(query)]
+    return _by_name(cx, repositories.c.resource_id == resource_id)
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables, required
+from muniment.database.connections import filled, repository_column, repository_tables, required
 from muniment.repository.bulk.exports.lines import LinePlace
 from muniment.repository.refusals import InUse
 from muniment.repository.store.repositories import Repository
@@ -17,12 +17,11 @@ from muniment.repository.store.repositories import Repository
 unfinished_imports = sa.Table(
     "unfinished_imports",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     required("export", sa.String(64)),
     required("resource_id", sa.String(36)),
     required("stage", sa.String(20)),
-    required("line", sa.BigInteger),
-    required("offset", sa.BigInteger),
+    *filled(sa.BigInteger, "line", "offset"),
 )
 
 

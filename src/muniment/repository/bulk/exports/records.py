@@ -18,6 +18,8 @@ from muniment.repository.store.saved.saved_searches import Spelling, WrittenName
 _Count = Annotated[int, Meta(ge=0, lt=2**31)]
 _Moment = Annotated[Instant, Meta(ge=EARLIEST, le=LATEST)]
 _Size = Annotated[int, Meta(ge=0, lt=2**62)]
+_ShortName = Annotated[str, Meta(max_length=64)]
+_LongName = Annotated[str, Meta(max_length=255)]
 _Name = Annotated[str, Meta(max_length=400)]
 _Text = Annotated[str, Meta(max_length=1000)]
 _Id = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
@@ -42,7 +44,7 @@ class FormerBearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, orde
     former: _Count
 
 
-NamedBearer: TypeAlias = Annotated[str, Meta(max_length=400)] | FormerBearer
+NamedBearer: TypeAlias = _Name | FormerBearer
 
 
 class BearerLine(ExportLine, frozen=True):
@@ -58,7 +60,7 @@ class BearerLine(ExportLine, frozen=True):
 class PropertyLine(ExportLine, frozen=True):
     """A string has at most ``length`` characters; None means the usual limit."""
 
-    name: Annotated[str, Meta(max_length=64)]
+    name: _ShortName
     kind: PropertyKind
     repeating: bool = False
     length: int | None = None
@@ -67,14 +69,14 @@ class PropertyLine(ExportLine, frozen=True):
     default: Several = None
     allowed: list[AllowedForm] = []
     is_open: bool = msgspec.field(default=False, name="open")
-    depends_on: Annotated[str, Meta(max_length=64)] = ""
+    depends_on: _ShortName = ""
 
 
 class TypeLine(ExportLine, frozen=True):
     """A custom type; it comes after its parent."""
 
-    name: Annotated[str, Meta(max_length=64)]
-    parent: Annotated[str, Meta(max_length=64)]
+    name: _ShortName
+    parent: _ShortName
     label: _Text = ""
     properties: list[PropertyLine] = []
 
@@ -82,7 +84,7 @@ class TypeLine(ExportLine, frozen=True):
 class RelationTypeLine(ExportLine, frozen=True):
     """A type that was added to the repository."""
 
-    name: Annotated[str, Meta(max_length=64)]
+    name: _ShortName
     description: _Text = ""
 
 
@@ -127,8 +129,8 @@ class FurtherContentLine(ContentOfLine, frozen=True, kw_only=True):
     primary: bool = False
     page: _Count = 0
     media_type: _Text = ""
-    format: Annotated[str, Meta(max_length=255)] | None = None
-    modifier: Annotated[str, Meta(max_length=64)] = ""
+    format: _LongName | None = None
+    modifier: _ShortName = ""
     added: _Moment = 0
 
 
@@ -148,8 +150,8 @@ class ObjectLine(ExportLine, frozen=True, kw_only=True):
     """
 
     id: _ObjectId
-    type: Annotated[str, Meta(max_length=64)]
-    name: Annotated[str, Meta(max_length=255)]
+    type: _ShortName
+    name: _LongName
     owner: _Name
     owner_key: NamedBearer | None = None
     acl: _AclId
@@ -167,7 +169,7 @@ class ObjectLine(ExportLine, frozen=True, kw_only=True):
     further_contents: Annotated[list[FurtherContentLine], Meta(max_length=400)] = []
     chronicle: _ObjectId | None = None
     antecedent: _ObjectId | None = None
-    labels: Annotated[list[Annotated[str, Meta(max_length=400)]], Meta(max_length=100)] = []
+    labels: Annotated[list[_Name], Meta(max_length=100)] = []
     superseded: bool = False
     comment: _Text = ""
     lock: LockLine | None = None
@@ -182,7 +184,7 @@ class RelationLine(ExportLine, frozen=True):
     """A relation of two objects."""
 
     id: _Id
-    name: Annotated[str, Meta(max_length=64)]
+    name: _ShortName
     parent: _ObjectId
     child: _ObjectId
     maker: _Name
@@ -212,7 +214,7 @@ class SavedSearchLine(ExportLine, frozen=True, kw_only=True):
 
     id: _Id
     kind: Literal["search", "template"]
-    name: Annotated[str, Meta(max_length=255)]
+    name: _LongName
     description: _Text = ""
     owner: _Name
     owner_key: NamedBearer | None = None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Busy, Database
+from muniment.database.connections import Busy, Database, portions
 from muniment.database.driver_errors import is_undone
 from muniment.ground.clock import SECOND, Instant, timestamp
 from muniment.ground.naming import without_reordering
@@ -219,10 +219,10 @@ class Import:
             every_version = (each for versions in self._versions.values() for each in versions)
             carrying = [each.id for each in every_version if each.acl_id == cabinet.acl_id]
             carrying.sort(key=lambda object_id: object_id == cabinet.id)
-            for begin in range(0, len(carrying) if acl_id != cabinet.acl_id else 0, _BATCH_FILES):
+            for some in portions(carrying if acl_id != cabinet.acl_id else (), _BATCH_FILES):
                 self._keep_pace()
                 with self._database.begin() as cx:
-                    for object_id in carrying[begin : begin + _BATCH_FILES]:
+                    for object_id in some:
                         assigned_acls.assign(cx, self._repository, principals, object_id, self._acl, self._clock())
                         self.report.reassigned += 1
         if self._cabinet and cabinet.name != _object_name(self._cabinet):
@@ -259,12 +259,15 @@ class Import:
                 if not is_later:
                     # From now on the object is not this import's any more, so that this is said once.
                     with self._database.begin() as cx:
-                        record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
+                        self._forget(cx, former)
                 self._fail(former.stored.name, f"is gone from the folder, but its object stays: {refusal.sentence}")
+
+    def _forget(self, cx: Connection, former: FormerFile) -> None:
+        record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
 
     def _delete_one(self, former: FormerFile) -> None:
         with self._database.begin() as cx:
-            record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
+            self._forget(cx, former)
             current, who, days = self._current(cx, former.record), self._view.principals, self._options.wastebasket_days
             stored = objects.lock_to_delete(cx, self._repository, who, current, "object", None)
             if former.record.digest and stored.content and stored.content.sha256.hex() != former.record.digest:
@@ -291,7 +294,7 @@ class Import:
                 moving.move(cx, self._view, object_id, stored.folder_id, above, now)
             if changes:
                 objects.change(cx, self._view, object_id, changes, now)
-            record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
+            self._forget(cx, former)
             self._keep(cx, {path: former.record})
         self._not_moved_yet.discard(path)
 

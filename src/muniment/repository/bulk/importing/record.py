@@ -9,10 +9,17 @@ from pathlib import Path
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Database, PreparedStatement, repository_tables, required
+from muniment.database.connections import (
+    Database,
+    PreparedStatement,
+    filled,
+    repository_column,
+    repository_tables,
+    required,
+)
+from muniment.database.statements import upsert
 from muniment.ground import locks
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse
@@ -25,12 +32,11 @@ from muniment.repository.store.repositories import Repository
 imports = sa.Table(
     "imports",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     sa.Column("source", sa.String(64), primary_key=True),
     sa.Column("path", sa.String(64), primary_key=True),
     required("object_id", sa.String(16)),
-    required("size", sa.BigInteger),
-    required("modified", sa.BigInteger),
+    *filled(sa.BigInteger, "size", "modified"),
     required("digest", sa.String(64)),
 )
 
@@ -115,7 +121,7 @@ def keep_records(cx: Connection, repository_id: int, source: str, records: Mappi
         for path, import_record in records.items()
     ]
     if rows:
-        _KEEP[cx.dialect.name].run_for_each(cx, rows)
+        _KEEP.run_for_each(cx, rows)
 
 
 def forget(cx: Connection, repository_id: int, source: str, path_key: str, object_id: str) -> None:
@@ -130,14 +136,13 @@ def forget(cx: Connection, repository_id: int, source: str, path_key: str, objec
     )
 
 
-def _keep(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
-    fresh = {name: insert.excluded[name] for name in ("object_id", "size", "modified", "digest")}
-    return PreparedStatement(
-        insert.on_conflict_do_update(index_elements=["repository_id", "source", "path"], set_=fresh)
+_NEW = upsert(imports)
+_KEEP = PreparedStatement(
+    _NEW.on_conflict_do_update(
+        index_elements=["repository_id", "source", "path"],
+        set_=_NEW.excluded["object_id", "size", "modified", "digest"],
     )
-
-
-_KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite.insert(imports))}
+)
 
 
 def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:

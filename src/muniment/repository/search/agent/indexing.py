@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Busy, Database, repository_tables, required
+from muniment.database.connections import Busy, Database, portions, repository_column, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.search.index.contract import IndexWriter
 from muniment.repository.search.index.document import Document, document
@@ -29,7 +29,7 @@ unindexed = sa.Table(
     "unindexed",
     repository_tables,
     sa.Column("object_id", sa.String(16), primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("reason", sa.Text),
     required("noted", sa.BigInteger),
 )
@@ -111,10 +111,8 @@ def commit(
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
     """Delete the recorded reasons when the objects can be indexed again."""
-    ids = sorted(object_ids)
-    for start in range(0, len(ids), _OBJECTS_AT_A_TIME):  # a statement has a largest number of parameters
+    for portion in portions(sorted(object_ids), _OBJECTS_AT_A_TIME):
         with database.begin() as cx:
-            portion = ids[start : start + _OBJECTS_AT_A_TIME]
             cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(portion)))
 
 

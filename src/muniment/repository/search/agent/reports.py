@@ -6,7 +6,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables, required
+from muniment.database.connections import repository_column, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.search.agent.checking import Course, Report
 
@@ -16,7 +16,7 @@ FORMAT = 1
 index_checks = sa.Table(
     "index_checks",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     required("wanted", sa.BigInteger),
     required("repairs", sa.Boolean),
 )
@@ -24,11 +24,11 @@ index_checks = sa.Table(
 index_reports = sa.Table(
     "index_reports",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     sa.Column("follower", sa.String(32), primary_key=True),
     required("format", sa.Integer),
-    sa.Column("report", sa.Text, nullable=True),
-    sa.Column("course", sa.Text, nullable=True),
+    sa.Column("report", sa.Text),
+    sa.Column("course", sa.Text),
 )
 
 

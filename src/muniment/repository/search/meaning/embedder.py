@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Busy, Database
 from muniment.database.polls import CommitWatch
-from muniment.ground.clock import SECOND, Instant
+from muniment.ground.clock import Instant
 from muniment.repository.search.meaning import embeddings
 from muniment.repository.search.meaning.embeddings import NewEmbedding
 from muniment.repository.search.meaning.passages import READ, digest, heading, passages
@@ -42,7 +42,6 @@ _TRIES = 3
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
-_RENEW_AFTER: Instant = _LEASE_SECONDS * SECOND // 3
 _LEASE = leases.Lease("meaning", "embedder")
 
 log = structlog.get_logger("muniment.meaning")
@@ -60,8 +59,7 @@ class Embedder:
 
     def __init__(self, database: Database, embeds: Embeds, clock: Callable[[], Instant]) -> None:
         self._database, self._embeds, self._clock = database, embeds, clock
-        self._holder = uuid.uuid4().hex
-        self._renewed_at: Instant | None = None
+        self._lease = leases.HeldLease(database, _LEASE, uuid.uuid4().hex, clock, seconds=_LEASE_SECONDS)
         self._passes: dict[int, _Pass] = {}
         self._failures: Counter[str] = Counter()
 
@@ -70,26 +68,14 @@ class Embedder:
 
         Raises Busy, DBAPIError, NotEmbedded.
         """
-        if not self._holds_lease():
+        if not self._lease.holds():
             return False
         with self._database.read() as cx:
             every = repositories.all_repositories(cx)
         return sum(self._step(repository) for repository in every) > 0
 
     def release(self) -> None:
-        if self._renewed_at is not None:
-            self._renewed_at = None
-            with self._database.begin() as cx:
-                leases.release(cx, _LEASE, self._holder)
-
-    def _holds_lease(self) -> bool:
-        now = self._clock()
-        if self._renewed_at is not None and abs(now - self._renewed_at) < _RENEW_AFTER:
-            return True
-        with self._database.begin() as cx:
-            is_held = leases.take(cx, _LEASE, self._holder, now, _LEASE_SECONDS)
-        self._renewed_at = now if is_held else None
-        return is_held
+        self._lease.release()
 
     def _step(self, repository: Repository) -> bool:
         if repository.id in self._passes:
@@ -152,7 +138,7 @@ class Embedder:
                 new = [each for one in group for each in self._alone(one)]
             with self._database.begin() as cx:
                 embeddings.keep_embeddings(cx, repository.id, new, self._clock())
-            if not self._holds_lease():
+            if not self._lease.holds():
                 return False
         return True
 
@@ -221,7 +207,4 @@ def run(database: Database, embeds: Embeds, stop: threading.Event, clock: Callab
                 log.warning("embedding waits", reason=str(error)[:300])
                 has_moved = False
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
-        try:
-            embedder.release()
-        except (Busy, sa.exc.DBAPIError) as error:
-            log.warning("a lease runs out by itself", work=_LEASE.purpose, reason=str(error)[:300])
+        embedder.release()

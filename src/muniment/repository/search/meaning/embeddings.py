@@ -4,13 +4,12 @@ An id in an index always stands for the same vectors. The database deletes the r
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, filled, portions, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 
@@ -22,13 +21,11 @@ embeddings = sa.Table(
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
     required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), unique=True),
-    required("digest", sa.LargeBinary),
-    required("vectors", sa.LargeBinary),
+    *filled(sa.LargeBinary, "digest", "vectors"),
     sqlite_autoincrement=True,
 )
 
 _MANY = 500
-_T = TypeVar("_T")
 
 
 class Embedding(msgspec.Struct, frozen=True):
@@ -54,7 +51,7 @@ def are_there(cx: Connection) -> bool:
 
 def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embedding]:
     found: dict[str, Embedding] = {}
-    for portion in _portions(list(object_ids)):
+    for portion in portions(object_ids, _MANY):
         size = sa.func.length(embeddings.c.vectors)
         query = sa.select(embeddings.c.object_id, embeddings.c.id, embeddings.c.digest, size)
         for object_id, row_id, row_digest, length in cx.execute(query.where(embeddings.c.object_id.in_(portion))):
@@ -65,9 +62,9 @@ def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embeddi
 def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
     """Rows that are gone have none; beyond ``most``, counting ends."""
     count = 0
-    for portion in _portions(ids):
+    for portion in portions(ids, _MANY):
         size = sa.func.sum(sa.func.length(embeddings.c.vectors))
-        count += (cx.execute(sa.select(size).where(embeddings.c.id.in_(portion))).scalar() or 0) // DIMENSIONS
+        count += (cx.scalar(sa.select(size).where(embeddings.c.id.in_(portion))) or 0) // DIMENSIONS
         if count > most:
             break
     return count
@@ -75,7 +72,7 @@ def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
 
 def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield them with ids, in no order, without rows that are gone."""
-    for portion in _portions(ids):
+    for portion in portions(ids, _MANY):
         query = sa.select(embeddings.c.id, embeddings.c.vectors).where(embeddings.c.id.in_(portion))
         for row_id, row_vectors in cx.execute(query):
             yield row_id, bytes(row_vectors)
@@ -99,7 +96,3 @@ def keep_embeddings(cx: Connection, repository_id: int, new: Sequence[NewEmbeddi
 
 def _row(new: NewEmbedding) -> Mapping[str, object]:
     return {"object_id": new.object_id, "digest": new.digest, "vectors": new.vectors}
-
-
-def _portions(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    return (items[start : start + _MANY] for start in range(0, len(items), _MANY))

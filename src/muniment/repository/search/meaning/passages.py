@@ -42,7 +42,7 @@ def digest(heading: str, text: str) -> bytes:
 
 def heading(stored: StoredObject) -> str:
     """Return the title, or the name without one."""
-    return str(next(iter(stored.properties.get("title", ())), "")) or stored.name
+    return stored.title or stored.name
 
 
 def _read_by_model(heading: str, text: str) -> str:

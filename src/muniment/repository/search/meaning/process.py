@@ -1,10 +1,6 @@
 """How are texts embedded by a confined process?"""
 
-import contextlib
-import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +9,7 @@ import msgspec
 
 from muniment.repository.search.meaning import messages
 from muniment.repository.search.meaning.embeddings import DIMENSIONS
+from muniment.repository.store.extraction.confined.child import ChildProcess
 from muniment.repository.store.extraction.findings import Limits
 
 LIMITS = Limits(seconds=3600, memory=1 << 30, characters=0, depth=0)
@@ -28,30 +25,16 @@ class NotEmbedded(Exception):
     """The process did not answer as it should. Another try may succeed."""
 
 
-class EmbeddingProcess:
-    """A confined process with the model of ``folder``, started when needed.
+class EmbeddingProcess(ChildProcess):
+    """A confined process with the model of ``folder``. It is started when needed.
 
-    It is replaced when it breaks, and after ``_REQUESTS`` requests.
-
-    The kernel ends it with the thread that started it.
+    The process is replaced when it breaks, and after ``_REQUESTS`` requests.
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
         self._requests_left = 0
-
-    def close(self) -> None:
-        """End it, even while it computes."""
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
         """Return ``embeddings.DIMENSIONS`` bytes for each.
@@ -74,21 +57,7 @@ class EmbeddingProcess:
     def _ensure_process(self) -> socket.socket:
         if self._channel is not None and self._requests_left > 0:
             return self._channel
-        self.close()
-        own_end, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with worker_end:
-            limits = msgspec.json.encode(LIMITS).decode()
-            self._process = subprocess.Popen(
-                [*_PROGRAM, str(worker_end.fileno()), str(os.getpid()), limits, str(self._folder.absolute())],
-                pass_fds=[worker_end.fileno()],
-                env=_ENVIRONMENT,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self._channel = own_end
+        own_end = self._start(_PROGRAM, socket.SOCK_STREAM, _ENVIRONMENT, LIMITS, str(self._folder.absolute()))
         self._requests_left = _REQUESTS
         own_end.settimeout(_START_SECONDS)
         hello = messages.receive(own_end)

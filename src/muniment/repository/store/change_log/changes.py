@@ -15,10 +15,17 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, repository_tables, required
+from muniment.database.connections import (
+    BigId,
+    PreparedStatement,
+    filled,
+    repository_column,
+    repository_tables,
+    required,
+)
+from muniment.database.statements import next_keys, upsert
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import IndexBehind
 
@@ -43,7 +50,7 @@ changes = sa.Table(
     repository_tables,
     sa.Column("sequence", BigId, primary_key=True),
     required("transaction", sa.BigInteger),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("object_id", sa.String(16)),
     required("kind", sa.String(10)),
     required("noted", sa.BigInteger),
@@ -65,9 +72,8 @@ changes = sa.Table(
 cuts = sa.Table(
     "cuts",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
-    required("transaction", sa.BigInteger),
-    required("sequence", sa.BigInteger),
+    repository_column(primary_key=True),
+    *filled(sa.BigInteger, "transaction", "sequence"),
 )
 
 _TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
@@ -119,10 +125,7 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
     if cx.dialect.name == "postgresql":
         lines = [line | {"object_id": object_id} for object_id in object_ids]
         return [Position(*row) for row in cx.execute(_NOTE, lines)]
-    # SQLite has one writer at a time, and the insert moves the sequence on.
-    last = _LAST_SEQUENCE.first(cx)
-    first = last[0] + 1 if last else 1
-    positions = [Position(0, first + number) for number in range(len(object_ids))]
+    positions = [Position(0, sequence) for sequence in next_keys(cx, changes.c.sequence, len(object_ids))]
     _INSERT.run_for_each(
         cx,
         [
@@ -265,11 +268,6 @@ def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
 
 
 _INSERT = PreparedStatement(changes.insert())
-_LAST_SEQUENCE = PreparedStatement(
-    sa.select(sa.column("seq", sa.Integer))
-    .select_from(sa.table("sqlite_sequence"))
-    .where(sa.column("name") == "changes")
-)
 _NOTE = (
     changes.insert()
     .values(transaction=_TRANSACTION_NOW)
@@ -309,17 +307,15 @@ _HIDING_AFTER = {
 }
 
 
-def _mark(insert: postgresql.Insert | sqlite.Insert, is_replaced: sa.ColumnElement[bool]) -> sa.Executable:
-    further = sa.tuple_(cuts.c.transaction, cuts.c.sequence) < sa.tuple_(
-        insert.excluded.transaction, insert.excluded.sequence
-    )
-    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence")}
-    return insert.on_conflict_do_update(
-        index_elements=["repository_id"], set_=fresh, where=sa.or_(further, is_replaced)
-    )
-
-
+_NEW = upsert(cuts)
+_IS_FURTHER = sa.tuple_(cuts.c.transaction, cuts.c.sequence) < sa.tuple_(
+    _NEW.excluded.transaction, _NEW.excluded.sequence
+)
 _MARK = {
-    "postgresql": _mark(postgresql.insert(cuts), cuts.c.transaction >= _NEXT_TO_OPEN),
-    "sqlite": _mark(sqlite.insert(cuts), sa.false()),
+    dialect: _NEW.on_conflict_do_update(
+        index_elements=["repository_id"],
+        set_=_NEW.excluded["transaction", "sequence"],
+        where=sa.or_(_IS_FURTHER, is_replaced),
+    )
+    for dialect, is_replaced in (("postgresql", cuts.c.transaction >= _NEXT_TO_OPEN), ("sqlite", sa.false()))
 }

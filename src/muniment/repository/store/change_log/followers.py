@@ -7,21 +7,19 @@ read stays. A follower that notes nothing for ``Retention.seconds`` is forgotten
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import repository_tables, required
+from muniment.database.connections import filled, repository_column, repository_tables
+from muniment.database.statements import upsert
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 
 followers = sa.Table(
     "followers",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     sa.Column("name", sa.String(32), primary_key=True),
-    required("transaction", sa.BigInteger),
-    required("sequence", sa.BigInteger),
-    required("seen", sa.BigInteger),
+    *filled(sa.BigInteger, "transaction", "sequence", "seen"),
 )
 
 
@@ -34,7 +32,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 def note(cx: Connection, repository_id: int, name: str, position: changes.Position, now: Instant) -> None:
     row = {"repository_id": repository_id, "name": name, **position._asdict(), "seen": now}
-    cx.execute(_NOTE[cx.dialect.name], row)
+    cx.execute(_NOTE, row)
 
 
 def position(cx: Connection, repository_id: int, name: str) -> changes.Position | None:
@@ -64,9 +62,7 @@ def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, 
     return changes.cut(cx, repository_id, changes.Position(*row), before, retention.lines, limit) if row else 0
 
 
-def _note(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
-    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence", "seen")}
-    return insert.on_conflict_do_update(index_elements=["repository_id", "name"], set_=fresh)
-
-
-_NOTE = {"postgresql": _note(postgresql.insert(followers)), "sqlite": _note(sqlite.insert(followers))}
+_NEW = upsert(followers)
+_NOTE = _NEW.on_conflict_do_update(
+    index_elements=["repository_id", "name"], set_=_NEW.excluded["transaction", "sequence", "seen"]
+)

@@ -15,7 +15,15 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, portions, repository_tables, required
+from muniment.database.connections import (
+    PreparedStatement,
+    filled,
+    portions,
+    repository_column,
+    repository_tables,
+    required,
+)
+from muniment.database.statements import count
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
@@ -30,16 +38,14 @@ texts = sa.Table(
     "texts",
     repository_tables,
     sa.Column("object_id", sa.String(16), primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("owner_key", sa.String(400)),
     required("content_key", sa.String(200)),
-    required("media_type", sa.Text),
-    required("file_name", sa.Text),
+    *filled(sa.Text, "media_type", "file_name"),
     required("state", sa.String(11)),
     required("reason", sa.Text),
-    required("attempts", sa.Integer),
-    required("losses", sa.Integer),
-    sa.Column("lease", sa.String(36), nullable=True),
+    *filled(sa.Integer, "attempts", "losses"),
+    sa.Column("lease", sa.String(36)),
     required("due", sa.BigInteger),
     required("text", sa.Text),
     required("seq", sa.BigInteger),
@@ -314,14 +320,13 @@ def postpone(cx: Connection, job: Job, now: Instant) -> None:
 
 def waiting_for_tika(cx: Connection) -> list[str]:
     """List objects of which the Tika server has to read the file or a part. This reads the whole table."""
-    return list(cx.execute(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)).scalars())
+    return list(cx.scalars(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)))
 
 
 def count_of_tika(cx: Connection, repository_id: int) -> int:
-    where = sa.and_(
-        texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
+    return count(
+        cx, texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
     )
-    return cx.execute(sa.select(sa.func.count()).where(where)).scalar_one()
 
 
 def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:

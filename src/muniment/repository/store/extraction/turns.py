@@ -7,10 +7,10 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import repository_tables, required
+from muniment.database.statements import upsert
 
 turns = sa.Table(
     "turns",
@@ -39,7 +39,7 @@ def join(cx: Connection, owner_keys: Collection[str]) -> None:
     """
     for owner_key in sorted(set(owner_keys)):
         while True:
-            cx.execute(_JOIN[cx.dialect.name], {"owner_key": owner_key})
+            cx.execute(_JOIN, {"owner_key": owner_key})
             # On PostgreSQL, another transaction that sees no waiting file may be removing the owner at this moment.
             if cx.dialect.name == "sqlite" or cx.execute(_HOLD, {"owner_key": owner_key}).first():
                 break
@@ -76,13 +76,7 @@ def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
 OWNER_KEY = turns.c.owner_key
 
 _LAST = sa.select(sa.func.coalesce(sa.func.max(turns.c.turn), 0) + 1).scalar_subquery()
-
-
-def _join(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
-    return insert.values(owner_key=sa.bindparam("owner_key"), turn=_LAST).on_conflict_do_nothing()
-
-
-_JOIN = {"postgresql": _join(postgresql.insert(turns)), "sqlite": _join(sqlite.insert(turns))}
+_JOIN = upsert(turns).values(owner_key=sa.bindparam("owner_key"), turn=_LAST).on_conflict_do_nothing()
 _ONE = sa.select(turns).where(turns.c.owner_key == sa.bindparam("owner_key"))
 _HOLD = _ONE.with_for_update(read=True, key_share=True)
 _LOCK = _ONE.with_for_update(skip_locked=True)

@@ -11,9 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.visitors import replacement_traverse
 
-from muniment.repository.folding import fold
 from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty
-from muniment.repository.store.filters import conditions, cursors, listed, sql
+from muniment.repository.store.filters import conditions, cursors, sql
 from muniment.repository.store.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
 
@@ -74,11 +73,10 @@ def fetch(
     Raises UnknownProperty, WrongValue, BadSort, BadFilter.
     """
     order = _order(selection, properties, own_order)
-    wanted = conditions.condition(selection.filter, properties)
-    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
-    branches = [(members.where(wanted), order)]
+    wanted = _wanted(cx, members, properties, selection, further)
+    branches = [(wanted[0], order)]
     if further is not None:
-        branches.append((further.members.where(wanted), _by_columns(order, further.columns)))
+        branches.append((wanted[1], _by_columns(order, further.columns)))
     if stretch.after is None:
         return _read(cx, branches, None, stretch.limit, stretch.offset)
     steps = [_conditions_behind(each, stretch.after) for _, each in branches]
@@ -102,10 +100,8 @@ def count_members(
     further: Branch | None = None,
 ) -> int:
     """Raises UnknownProperty, WrongValue, BadFilter."""
-    wanted = conditions.condition(selection.filter, properties)
-    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
-    several = [members.where(wanted), *([] if further is None else [further.members.where(wanted)])]
-    counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in several]
+    wanted = _wanted(cx, members, properties, selection, further)
+    counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in wanted]
     return sum(cx.execute(sa.select(*counts)).one())
 
 
@@ -119,20 +115,13 @@ def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, lim
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 
-def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
-    """``member`` is in no table.
-
-    Raises what ``fetch`` raises.
-    """
-
-    properties = {
-        name: listed.single("integer", sa.literal(value, sa.BigInteger()))
-        if isinstance(value, int)
-        else listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
-        for name, value in member.items()
-    }
-    one, nowhere = sa.literal(1, sa.Integer()), cursors.Stretch(None, 0, 1)
-    return bool(fetch(cx, sa.select(one), listed.among(properties), Order((OrderKey(one),)), nowhere, selection))
+def _wanted(
+    cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection, further: Branch | None
+) -> list[sa.Select[Any]]:
+    wanted = conditions.condition(selection.filter, properties)
+    several = [members] if further is None else [members, further.members]
+    _check_size(cx, several, selection)
+    return [each.where(wanted) for each in several]
 
 
 def _check_size(cx: Connection, several: Sequence[sa.Select[Any]], selection: Selection) -> None:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, portions
+from muniment.database.statements import count
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.objects import wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
@@ -64,9 +65,8 @@ def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = Fals
     too.
     """
     carries = (objects.c.default_acl_id if as_default else objects.c.acl_id) == acl_id
-    count = cx.execute(sa.select(sa.func.count()).where(carries)).scalar_one()
     first = sa.select(objects).where(carries).order_by(objects.c.seq).limit(limit)
-    return count, [read_row(row) for row in cx.execute(first)]
+    return count(cx, carries), [read_row(row) for row in cx.execute(first)]
 
 
 def values(

@@ -4,7 +4,7 @@ For an object that the caller may not browse, the answer is exactly that for an 
 docs/interface.md, ours 2.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.database.connections import PreparedStatement, portions
+from muniment.database.statements import next_keys
 from muniment.ground.clock import Instant, timestamp
 from muniment.repository.refusals import (
     CheckedOut,
@@ -58,12 +59,6 @@ NOT_EMPTY = "The folder is not empty."
 """It says nothing about objects that the caller may not see."""
 
 _INSERT = PreparedStatement(objects.insert())
-_LAST_SEQ = PreparedStatement(
-    sa.select(sa.column("seq", sa.Integer))
-    .select_from(sa.table("sqlite_sequence"))
-    .where(sa.column("name") == "objects")
-)
-_NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
 
 
 def keep_new(
@@ -86,7 +81,7 @@ def keep_new(
     kept = iter(stored_contents.keep_or_share(cx, [draft.content for draft in drafts], shared))
     drafts = [msgspec.structs.replace(draft, content=next(kept)) for draft in drafts]
     object_types.hold(cx, view.repository.id, view.catalogue, [draft.type for draft in drafts])
-    seqs = next_seqs(cx, len(drafts))
+    seqs = next_keys(cx, objects.c.seq, len(drafts))
     new_objects = [
         msgspec.structs.replace(draft, seq=seq, id=object_ids.make(cx, view.catalogue, draft.type, seq))
         for draft, seq in zip(drafts, seqs, strict=True)
@@ -101,11 +96,7 @@ def keep_new(
     ]
     queue.enqueue_new(cx, view.repository.id, files, now)
     usage.add_usage(cx, usage.amounts(new_objects), quota)
-    positions = changes.note_all(cx, view.repository.id, [stored.id for stored in new_objects], "created", now)
-    return [
-        msgspec.structs.replace(stored, position=position)
-        for stored, position in zip(new_objects, positions, strict=True)
-    ]
+    return _note_new(cx, view, new_objects, now)
 
 
 def put_back(
@@ -123,11 +114,20 @@ def put_back(
         filing.put_back(cx, stored_objects)
     files = [_file(each, each.content) for each in stored_objects if each.content is not None]
     queue.enqueue_new(cx, view.repository.id, files, now)
+    return _note_new(cx, view, stored_objects, now)
+
+
+def _note_new(
+    cx: Connection, view: RepositoryView, stored_objects: Sequence[StoredObject], now: Instant
+) -> list[StoredObject]:
     positions = changes.note_all(cx, view.repository.id, [each.id for each in stored_objects], "created", now)
-    return [
-        msgspec.structs.replace(each, position=position)
-        for each, position in zip(stored_objects, positions, strict=True)
-    ]
+    return _with_positions(stored_objects, positions)
+
+
+def _with_positions(
+    stored_objects: Sequence[StoredObject], positions: Sequence[changes.Position]
+) -> list[StoredObject]:
+    return [msgspec.structs.replace(each, position=at) for each, at in zip(stored_objects, positions, strict=True)]
 
 
 def read(
@@ -185,12 +185,7 @@ def change(
     repository, principals = view.repository, view.principals
     stored, permission = lock_to_use(cx, repository, principals, object_id, kind, expected)
     object_types.hold(cx, repository.id, view.catalogue, [stored.type])
-    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, principals))
-    current["r_index_status"] = [queue.status(cx, stored.id).state]
-    if object_ids.holds_objects(stored.id) and properties.keys() & paths.NAMES:
-        current |= paths.values(paths.ancestries(cx, view, [stored])[stored.id])
-    owns = principals.is_(stored.owner_key)
-    new = writable.read(view.catalogue, stored.type, properties, current, principals, owns=owns)
+    new = read_new(cx, view, stored, properties)
     if not new or new.keys() - {"acl_name", "owner_name"}:
         require(permission, Permission.WRITE, "change this object")
         refuse_others(stored, principals)
@@ -210,6 +205,22 @@ def change(
     if new_version.content is not None and new_version.media_type != stored.media_type:
         queue.enqueue(cx, repository.id, _file(new_version, new_version.content), now)
     return new_version
+
+
+def read_new(
+    cx: Connection, view: RepositoryView, stored: StoredObject, properties: Mapping[str, Given]
+) -> dict[str, list[Value]]:
+    """Return the values that change if the caller gives an object these properties.
+
+    Raises UnknownProperty, WrongValue, NotWritable.
+    """
+    principals = view.principals
+    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, principals))
+    current["r_index_status"] = [queue.status(cx, stored.id).state]
+    if object_ids.holds_objects(stored.id) and properties.keys() & paths.NAMES:
+        current |= paths.values(paths.ancestries(cx, view, [stored])[stored.id])
+    owns = principals.is_(stored.owner_key)
+    return writable.read(view.catalogue, stored.type, properties, current, principals, owns=owns)
 
 
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:
@@ -264,7 +275,6 @@ def replace_content(
     media_type: str,
     now: Instant,
     *,
-    expected: int | None = None,
     content_date: Instant | None = None,
     text: queue.ExtractedText | None = None,
     quota: usage.StorageQuota = usage.StorageQuota(),  # noqa: B008 - it does not change
@@ -278,7 +288,7 @@ def replace_content(
     Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut, Superseded,
     QuotaExceeded.
     """
-    stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
+    stored, permission = read(cx, repository, object_id, principals, "object", lock=True)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)
     former = [stored.content] if stored.content else []
@@ -372,14 +382,14 @@ def remove(
     positions = changes.note_all(cx, stored_objects[0].repository_id, ids, "deleted", now) if stored_objects else []
     if keep_days:
         wastebasket.keep_deleted(cx, stored_objects, further, by, now, keep_days)
-        return [msgspec.structs.replace(each, position=at) for each, at in zip(stored_objects, positions, strict=True)]
+        return _with_positions(stored_objects, positions)
     contents = {each.id: further_contents.with_main(each.content, further.get(each.id, ())) for each in stored_objects}
     sizes = {object_id: sum(each.content.size for each in some) for object_id, some in further.items()}
     gone = set(stored_contents.release(cx, [content for of_object in contents.values() for content in of_object]))
     usage.release(cx, usage.amounts(stored_objects, sizes))
     return [
-        msgspec.structs.replace(each, position=at, freed=stored_contents.take(gone, contents[each.id]))
-        for each, at in zip(stored_objects, positions, strict=True)
+        msgspec.structs.replace(each, freed=stored_contents.take(gone, contents[each.id]))
+        for each in _with_positions(stored_objects, positions)
     ]
 
 
@@ -421,19 +431,16 @@ def lock_to_use(
     return stored, permission
 
 
+def lowest_permission(cx: Connection, some: Iterable[StoredObject], principals: Principals) -> Permission:
+    """Return the lowest permission of the caller on any of these objects."""
+    rights = acl_entries.permissions(cx, {(each.acl_id, each.owner_key) for each in some}, principals)
+    return min(rights.values(), default=Permission.DELETE)
+
+
 def require(permission: Permission, least: Permission, action: str) -> None:
     """The refusal names the action and the needed permission."""
     if permission < least:
         raise NotPermitted(f"You may not {action}: it takes the permission {least.name.capitalize()}.")
-
-
-def next_seqs(cx: Connection, count: int) -> Sequence[int]:
-    if cx.dialect.name == "postgresql":
-        return cx.scalars(_NEXT_SEQS, {"count": count}).all()
-    # SQLite has one writer at a time, and the insert moves the sequence on.
-    row = _LAST_SEQ.first(cx)
-    last = int(row[0]) if row else 0
-    return range(last + 1, last + 1 + count)
 
 
 def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedText | None = None) -> queue.File:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.folding import folded_forms
 from muniment.repository.store.change_log.changes import Position
@@ -31,36 +31,34 @@ objects = sa.Table(
     repository_tables,
     sa.Column("seq", BigId, primary_key=True),
     required("id", sa.String(16), unique=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("type", sa.String(64)),
     required("name", sa.String(255)),
-    required("owner", sa.String(400)),
-    required("owner_key", sa.String(400)),
+    *filled(sa.String(400), "owner", "owner_key"),
     required("acl_id", sa.ForeignKey("acls.id"), index=True),
-    sa.Column("folder_id", sa.ForeignKey("objects.id"), nullable=True),
+    sa.Column("folder_id", sa.ForeignKey("objects.id")),
     required("created", sa.BigInteger),
     required("creator", sa.String(400)),
     required("modified", sa.BigInteger),
     required("modifier", sa.String(400)),
     required("revision", sa.Integer),
-    required("properties", sa.Text),
-    required("media_type", sa.Text),
-    sa.Column("content_key", sa.String(32), nullable=True, index=True),
+    *filled(sa.Text, "properties", "media_type"),
+    sa.Column("content_key", sa.String(32), index=True),
     required("content_size", sa.BigInteger),
-    sa.Column("content_sha256", sa.LargeBinary, nullable=True),
-    sa.Column("folded", sa.Text, nullable=True),
-    sa.Column("default_acl_id", sa.ForeignKey("acls.id"), nullable=True),
-    sa.Column("further_folders", sa.Text, nullable=True),
-    sa.Column("content_date", sa.BigInteger, nullable=True),
-    sa.Column("chronicle_id", sa.String(16), nullable=True),
-    sa.Column("antecedent_id", sa.String(16), nullable=True),
-    sa.Column("labels", sa.Text, nullable=True),
+    sa.Column("content_sha256", sa.LargeBinary),
+    sa.Column("folded", sa.Text),
+    sa.Column("default_acl_id", sa.ForeignKey("acls.id")),
+    sa.Column("further_folders", sa.Text),
+    sa.Column("content_date", sa.BigInteger),
+    sa.Column("chronicle_id", sa.String(16)),
+    sa.Column("antecedent_id", sa.String(16)),
+    sa.Column("labels", sa.Text),
     required("former", sa.SmallInteger, server_default="0"),
     required("superseded", sa.SmallInteger, server_default="0"),
-    sa.Column("comment", sa.Text, nullable=True),
-    sa.Column("lock_owner", sa.String(400), nullable=True),
-    sa.Column("lock_owner_key", sa.String(400), nullable=True),
-    sa.Column("locked", sa.BigInteger, nullable=True),
+    sa.Column("comment", sa.Text),
+    sa.Column("lock_owner", sa.String(400)),
+    sa.Column("lock_owner_key", sa.String(400)),
+    sa.Column("locked", sa.BigInteger),
     sa.Index("ix_objects_default_acl", "default_acl_id", **_WHERE_DEFAULT),
     sa.Index("ix_objects_repository", "repository_id", "seq"),
     sa.Index("ix_objects_folder", "folder_id", "former", "name", "seq"),
@@ -105,22 +103,20 @@ wastebasket = sa.Table(
     repository_tables,
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     required("id", sa.String(16), unique=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("root", sa.String(16), index=True),
     required("name", sa.String(255)),
-    required("owner", sa.String(400)),
-    required("owner_key", sa.String(400)),
+    *filled(sa.String(400), "owner", "owner_key"),
     required("acl_id", sa.BigInteger, index=True),
-    sa.Column("default_acl_id", sa.BigInteger, nullable=True, index=True),
-    required("deleter", sa.String(400)),
-    required("deleter_key", sa.String(400)),
+    sa.Column("default_acl_id", sa.BigInteger, index=True),
+    *filled(sa.String(400), "deleter", "deleter_key"),
     required("deleted", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     required("object", sa.Text),
     required("bytes", sa.BigInteger),
-    sa.Column("content_key", sa.String(32), nullable=True, index=True),
+    sa.Column("content_key", sa.String(32), index=True),
     required("content_size", sa.BigInteger),
-    sa.Column("content_sha256", sa.LargeBinary, nullable=True),
+    sa.Column("content_sha256", sa.LargeBinary),
     sa.Index("ix_wastebasket_repository", "repository_id", "deleted", "seq"),
 )
 """``object`` is the StoredObject as JSON, ``root`` the id of the object with which it was deleted (perhaps its own),
@@ -157,9 +153,8 @@ object_types = sa.Table(
     "object_types",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
-    required("name", sa.String(64)),
-    required("parent", sa.String(64)),
+    repository_column(),
+    *filled(sa.String(64), "name", "parent"),
     required("label", sa.String(255)),
     required("created", sa.BigInteger),
     sa.UniqueConstraint("repository_id", "name"),
@@ -175,8 +170,7 @@ type_properties = sa.Table(
     required("repeating", sa.Boolean),
     required("length", sa.Integer),
     required("label", sa.String(255)),
-    required("searchable", sa.Boolean),
-    required("awaiting_index", sa.Boolean),
+    *filled(sa.Boolean, "searchable", "awaiting_index"),
     # The default and the allowed values, as JSON; empty if there are neither.
     required("rules", sa.Text),
     required("created", sa.BigInteger),
@@ -219,6 +213,11 @@ class StoredObject(msgspec.Struct, frozen=True):
     freed: tuple[str, ...] = ()
     further_folders: tuple[str, ...] = ()
     content_date: Instant | None = None
+
+    @property
+    def title(self) -> str:
+        """The first title of the object; empty without one."""
+        return str(next(iter(self.properties.get("title", ())), ""))
 
     @property
     def folder_ids(self) -> list[str]:

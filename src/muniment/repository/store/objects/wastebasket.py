@@ -193,7 +193,7 @@ def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int)
     """
     table = wastebasket.c
     oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)
-    roots = set(cx.execute(oldest.order_by(table.deleted, table.seq).limit(limit)).scalars())
+    roots = set(cx.scalars(oldest.order_by(table.deleted, table.seq).limit(limit)))
     return _remove(cx, sa.select(wastebasket).where(table.root.in_(roots)).with_for_update())
 
 

@@ -99,7 +99,7 @@ def drop(cx: Connection, acl_id: int) -> None:
 
 def drop_accessor(cx: Connection, accessor: str) -> list[int]:
     deletion = acl_entries.delete().where(acl_entries.c.accessor == accessor).returning(acl_entries.c.acl_id)
-    return list(cx.execute(deletion).scalars())
+    return list(cx.scalars(deletion))
 
 
 def count_entries(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:

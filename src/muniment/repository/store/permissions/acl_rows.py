@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
+from muniment.database.statements import next_keys, upsert
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository import keys
@@ -28,10 +28,10 @@ def insert(
     """Store an ACL without its entries; return None if the owner has this name, or the ACL is ``common`` and another
     common one has it. ``owner`` is name and key.
     """
-    key = _next_key(cx)
-    insertion = postgresql.insert(acls) if cx.dialect.name == "postgresql" else sqlite.insert(acls)
+    (key,) = next_keys(cx, acls.c.id)
     return cx.execute(
-        insertion.values(
+        upsert(acls)
+        .values(
             id=key,
             repository_id=repository_id,
             shown_id=f"45{keys.scramble(cx, keys.ACLS, key)}",
@@ -64,7 +64,7 @@ def put_back(
 
     Raises IntegrityError if another ACL has the id, or if the name is taken as in ``insert``.
     """
-    key = _next_key(cx)
+    (key,) = next_keys(cx, acls.c.id)
     cx.execute(
         acls.insert().values(
             id=key,
@@ -116,11 +116,3 @@ def remove_every(cx: Connection, repository_id: int) -> None:
         for row in rows:
             acl_entries.drop(cx, row.id)
         cx.execute(acls.delete().where(acls.c.id.in_([row.id for row in rows])))
-
-
-def _next_key(cx: Connection) -> int:
-    if cx.dialect.name == "postgresql":
-        return int(cx.execute(sa.text("SELECT nextval(pg_get_serial_sequence('acls', 'id'))")).scalar_one())
-    # SQLite has one writer at a time, and the insert moves the sequence on.
-    last_key = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'acls'")).scalar()
-    return int(last_key or 0) + 1

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions, repository_tables, required
+from muniment.database.statements import upsert
 from muniment.ground.clock import Instant
 
 bearers = sa.Table(
@@ -26,7 +26,7 @@ bearers = sa.Table(
     repository_tables,
     sa.Column("key", sa.String(400), primary_key=True),
     required("name", sa.String(400), index=True),
-    sa.Column("identity", sa.String(200), nullable=True, unique=True),
+    sa.Column("identity", sa.String(200), unique=True),
     required("bound", sa.BigInteger),
 )
 
@@ -156,7 +156,7 @@ def keys_of_name(cx: Connection, name: str) -> list[str]:
     """Return the keys of all known bearers of a folded name, the last one at the end; if none is known, the name
     itself.
     """
-    rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
+    rows = cx.scalars(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).all()
     return list(rows) or [name]
 
 
@@ -180,7 +180,7 @@ def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
 
 def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
     """Bind a former bearer; the present one gets another key."""
-    insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
+    insert = upsert(bearers)
     key = key_of(former.identity)
     # This low ``bound`` orders the former bearer before all that are known here. The key that is the name itself
     # waits for the present bearer.
@@ -197,7 +197,7 @@ def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_
     one inherits nothing. Returns (0, 0) when none is left.
     """
     query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
-    waiting = cx.execute(query).scalars().all()
+    waiting = cx.scalars(query).all()
     if not waiting:
         return SettledNames(0, 0)
     identities = identify(waiting)
@@ -247,8 +247,7 @@ def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> 
     other_bearer = sa.exists().where(_other_bearers.c.identity == identity)
     binding = {"identity": identity, "bound": now}
     if not cx.execute(bearers.update().where(_waits(key), ~other_bearer).values(binding)).rowcount:
-        insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
-        cx.execute(insert.values(key=key, name=name, **binding).on_conflict_do_nothing())
+        cx.execute(upsert(bearers).values(key=key, name=name, **binding).on_conflict_do_nothing())
 
 
 def _waits(key: str) -> sa.ColumnElement[bool]:

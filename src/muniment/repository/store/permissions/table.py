@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
 
 _WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
 
@@ -15,16 +15,13 @@ acls = sa.Table(
     "acls",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("shown_id", sa.String(16)),
     required("name", sa.String(120)),
-    required("owner", sa.String(400)),
-    required("owner_name", sa.String(400)),
-    required("owner_key", sa.String(400)),
-    sa.Column("common", sa.Boolean, nullable=True),
+    *filled(sa.String(400), "owner", "owner_name", "owner_key"),
+    sa.Column("common", sa.Boolean),
     required("entry_count", sa.Integer),
-    required("created", sa.BigInteger),
-    required("modified", sa.BigInteger),
+    *filled(sa.BigInteger, "created", "modified"),
     sa.Index("ix_acls_shown_id", "shown_id", unique=True),
     sa.Index("ix_acls_owner", "repository_id", "owner_key", "name", unique=True),
     sa.Index("ix_acls_owner_name", "repository_id", "owner_name", "name"),

@@ -37,13 +37,13 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, princ
         acls.c.repository_id == repository_id, acls.c.owner_key == UNNAMED, acls.c.name == name
     )
     locked = present.with_for_update(read=True, key_share=True)
-    acl_id = cx.execute(locked).scalar()
+    acl_id = cx.scalar(locked)
     if acl_id is None:
         row = acl_rows.insert(cx, repository_id, name, ("", UNNAMED), entries, now, common=False)
         if row is not None:
             acl_entries.keep_entries(cx, row.id, entries)
             return int(row.id)
-        acl_id = cx.execute(locked).scalar()  # another transaction has made it meanwhile
+        acl_id = cx.scalar(locked)  # another transaction has made it meanwhile
     if acl_id is None:
         raise VersionConflict("The permissions were changed at the same time: try again.")
     return int(acl_id)
@@ -63,7 +63,7 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
     unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
     if closed:
         unused = unused.where(acls.c.repository_id.not_in(closed))
-    acl_ids = list(cx.execute(unused).scalars())
+    acl_ids = list(cx.scalars(unused))
     try:
         with cx.begin_nested():
             for acl_id in acl_ids:

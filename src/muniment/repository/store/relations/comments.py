@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
+from muniment.database.statements import count
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import NotPermitted, UnknownComment, VersionConflict, WrongValue
@@ -29,15 +30,13 @@ comments = sa.Table(
     repository_tables,
     sa.Column("seq", BigId, primary_key=True),
     required("id", sa.String(16), unique=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
-    sa.Column("replies_to", sa.ForeignKey("comments.id", ondelete="CASCADE"), nullable=True),
+    sa.Column("replies_to", sa.ForeignKey("comments.id", ondelete="CASCADE")),
     required("depth", sa.SmallInteger),
-    required("author", sa.String(400)),
-    required("author_name", sa.String(400)),
+    *filled(sa.String(400), "author", "author_name"),
     required("author_key", sa.String(400), index=True),
-    required("created", sa.BigInteger),
-    required("modified", sa.BigInteger),
+    *filled(sa.BigInteger, "created", "modified"),
     required("revision", sa.Integer),
     required("text", sa.Text),
     sa.Index("ix_comments_object", "object_id", "replies_to", "seq"),
@@ -202,8 +201,7 @@ def count_comments(
 
 
 def count_by_author(cx: Connection, author_key: str) -> int:
-    query = sa.select(sa.func.count()).select_from(comments).where(comments.c.author_key == author_key)
-    return int(cx.execute(query).scalar_one())
+    return count(cx, comments.c.author_key == author_key)
 
 
 def next_comments(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import repository_tables, required
+from muniment.database.connections import repository_column, repository_tables, required
+from muniment.database.statements import count
 from muniment.ground.clock import Instant
 from muniment.ground.naming import is_storable
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownRelationType, WrongValue
@@ -20,7 +21,7 @@ from muniment.repository.store.permissions.principals import Principals
 relation_types = sa.Table(
     "relation_types",
     repository_tables,
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    repository_column(primary_key=True),
     sa.Column("name", sa.String(64), primary_key=True),
     required("description", sa.String(250)),
     required("created", sa.BigInteger),
@@ -76,8 +77,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
         )
     if len(new.description) > LONGEST_DESCRIPTION or not is_storable(new.description):
         raise WrongValue(f"The description of a relation type has at most {LONGEST_DESCRIPTION} characters.")
-    count = sa.select(sa.func.count()).where(relation_types.c.repository_id == repository_id)
-    if cx.execute(count).scalar_one() >= MAX_TYPES:
+    if count(cx, relation_types.c.repository_id == repository_id) >= MAX_TYPES:
         raise WrongValue(f"A repository has at most {MAX_TYPES} relation types of its own.")
     if new.name in BUILT_IN or cx.execute(sa.select(sa.literal(1)).where(_of(repository_id, new.name))).first():
         raise _name_taken(new.name)

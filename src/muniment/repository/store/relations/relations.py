@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, repository_column, repository_tables, required
+from muniment.database.statements import count
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
 from muniment.repository.store.filters import cursors, listed, pages, tree
@@ -28,7 +29,7 @@ relations = sa.Table(
     repository_tables,
     sa.Column("seq", BigId, primary_key=True),
     required("id", sa.String(16), unique=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("name", sa.String(64)),
     required("parent_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
     required("child_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
@@ -161,8 +162,7 @@ def count_relations(
 
 
 def count_by_maker(cx: Connection, maker_key: str) -> int:
-    query = sa.select(sa.func.count()).select_from(relations).where(relations.c.maker_key == maker_key)
-    return int(cx.execute(query).scalar_one())
+    return count(cx, relations.c.maker_key == maker_key)
 
 
 def _ends(

@@ -54,7 +54,7 @@ def searches_with_results(cx: Connection, search_ids: Collection[str], caller: s
     of_caller = sa.select(saved_results.c.search_id).where(
         saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
     )
-    return frozenset(cx.execute(of_caller).scalars()) if search_ids else frozenset()
+    return frozenset(cx.scalars(of_caller)) if search_ids else frozenset()
 
 
 def size(cx: Connection, caller: str) -> int:

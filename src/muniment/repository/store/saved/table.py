@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from muniment.database.connections import repository_tables, required
+from muniment.database.connections import filled, repository_column, repository_tables, required
 
 # ``owner_name`` is the owner's folded name, which a later bearer of the name shares. Nobody else has the owner's key.
 # ``names`` are the names on the wire in the document, and the question of the search page that asked it;
@@ -11,19 +11,14 @@ saved_searches = sa.Table(
     "saved_searches",
     repository_tables,
     sa.Column("id", sa.String(16), primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("is_template", sa.Boolean),
     required("name", sa.String(255)),
     required("description", sa.String(1000)),
-    required("owner", sa.String(400)),
-    required("owner_name", sa.String(400)),
-    required("owner_key", sa.String(400)),
+    *filled(sa.String(400), "owner", "owner_name", "owner_key"),
     required("public", sa.Boolean),
-    required("created", sa.BigInteger),
-    required("modified", sa.BigInteger),
-    required("revision", sa.Integer),
-    required("size", sa.Integer),
-    required("format", sa.Integer),
+    *filled(sa.BigInteger, "created", "modified"),
+    *filled(sa.Integer, "revision", "size", "format"),
     required("spelling", sa.String(4)),
     required("names", sa.Text),
     required("document", sa.LargeBinary),
@@ -38,8 +33,7 @@ saved_results = sa.Table(
     sa.Column("search_id", sa.ForeignKey("saved_searches.id"), primary_key=True),
     sa.Column("caller", sa.String(400), primary_key=True),
     required("stored", sa.BigInteger),
-    required("size", sa.Integer),
-    required("format", sa.Integer),
+    *filled(sa.Integer, "size", "format"),
     required("object_ids", sa.Text),
     sa.Index("ix_saved_results_caller", "caller"),
 )

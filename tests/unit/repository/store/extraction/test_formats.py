@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from pathlib import Path
 
 import pytest
 
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.store.extraction.confined.process import Reader, extract, limits
+from muniment.repository.store.extraction.confined.process import Reader, limits
 from muniment.repository.store.extraction.findings import Extracted, Limits, Unreadable, Unsupported
 from muniment.repository.store.extraction.readers import plain
 from muniment.repository.store.extraction.readers.characters import tidy
@@ -482,13 +481,6 @@ def test_a_packed_table_of_many_cells_is_read_whole(reader: Reader) -> None:
     text = read(reader, made.pack(parts), "a.xlsx").text
     assert "100000" in text
     assert "99999" in text
-
-
-@pytest.mark.slow
-def test_a_file_can_be_read_by_path_in_one_call(tmp_path: Path) -> None:
-    file = tmp_path / "a.docx"
-    file.write_bytes(made.docx(WORDS))
-    assert extract(file, file.name, "", OPTIONS).text == WORDS
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables, required
+from muniment.database.connections import PreparedStatement, filled, repository_column, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import UnknownLink
@@ -27,11 +27,10 @@ links = sa.Table(
     "links",
     repository_tables,
     sa.Column("digest", sa.LargeBinary(16), primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("caller", sa.String(320)),
     required("document", sa.LargeBinary),
-    required("format", sa.Integer),
-    required("size", sa.Integer),
+    *filled(sa.Integer, "format", "size"),
     required("kept", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     sa.Index("ix_links_caller", "caller", "kept"),

@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables, required
+from muniment.database.connections import PreparedStatement, filled, repository_column, repository_tables, required
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository import keys
 from muniment.repository.refusals import UnknownLink
@@ -32,15 +32,13 @@ _walks = sa.Table(
     "walks",
     repository_tables,
     sa.Column("name", sa.LargeBinary(16), primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("caller", sa.String(320)),
     required("edition", sa.LargeBinary(8)),
     required("counters", sa.LargeBinary),
-    required("width", sa.Integer),
-    required("hits", sa.Integer),
+    *filled(sa.Integer, "width", "hits"),
     required("cut", sa.Boolean),
-    required("format", sa.Integer),
-    required("size", sa.Integer),
+    *filled(sa.Integer, "format", "size"),
     required("kept", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     sa.Index("ix_walks_caller", "caller", "kept"),

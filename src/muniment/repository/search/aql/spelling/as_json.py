@@ -52,17 +52,14 @@ class _Reader:
         self._depth = limits.depth
 
     def root(self, document: object) -> Element:
+        items = {"sorts": self._sort, "locations": self._location, "facet-definitions": self._facet}
         attributes: dict[str, str] = {}
         children: list[Element] = []
         for key, value in self._pairs(document, "the document"):
             if key == "expression-set":
                 children.append(self._expression(value, key, 1, "expression-set"))
-            elif key == "sorts":
-                children.append(self._several(key, value, self._sort))
-            elif key == "locations":
-                children.append(self._several(key, value, self._location))
-            elif key == "facet-definitions":
-                children.append(self._several(key, value, self._facet))
+            elif key in items:
+                children.append(self._several(key, value, items[key]))
             elif key in documents.LISTS:
                 children.append(self._texts(key, value, key))
             else:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 from tantivy import Query
 
+from muniment.database.connections import portions
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Condition
 from muniment.repository.search.aql.rewriting import narrowing
@@ -131,8 +132,8 @@ class FacetCounter:
         self, query: Query, facet: BoundFacet, of: Sequence[periods.Period]
     ) -> list[tuple[periods.Period, int]]:
         counts: dict[int, int] = {}
-        for start in range(0, len(of), _RANGES):
-            ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]
+        for some in portions(of, _RANGES):
+            ranges = [{"from": period.low, "to": period.high} for period in some]
             request = {"periods": {"range": {"field": fields.path("i", facet.name), "ranges": ranges}}}
             answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
             counts |= {

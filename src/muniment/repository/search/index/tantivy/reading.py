@@ -41,20 +41,22 @@ class Reading:
             offset += len(addresses)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        in_range = Query.range_query(
-            *(fields.SCHEMA, fields.NUMBER, FieldType.Unsigned),
-            lower_bound=max(after, 0),
-            upper_bound=to,
-            include_lower=after < 0,
-        )
-        # The document of the position has the counter 0.
-        extra = 1 if after < 0 else 0
-        return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
+        with failures.as_refusals("the index could not be read"):
+            in_range = Query.range_query(
+                *(fields.SCHEMA, fields.NUMBER, FieldType.Unsigned),
+                lower_bound=max(after, 0),
+                upper_bound=to,
+                include_lower=after < 0,
+            )
+            # The document of the position has the counter 0.
+            extra = 1 if after < 0 else 0
+            return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        query = self._with(keys)
-        number = self._searcher.count(query)
-        return self._digests(query, self._in_order(query, number, 0) if number else [])
+        with failures.as_refusals("the index could not be read"):
+            query = self._with(keys)
+            number = self._searcher.count(query)
+            return self._digests(query, self._in_order(query, number, 0) if number else [])
 
     def _with(self, keys: Iterable[str]) -> Query:
         return terms(fields.KEY, [key for key in keys if key != fields.POSITION])

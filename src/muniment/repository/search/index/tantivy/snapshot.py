@@ -1,7 +1,7 @@
 """How does one snapshot of the built-in index answer a search?"""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -9,6 +9,7 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.database import budgets
+from muniment.database.connections import portions
 from muniment.ground.caches import Cache
 from muniment.repository.search.analysis import cutting, excerpts
 from muniment.repository.search.analysis.analysis import Analyser
@@ -72,7 +73,7 @@ class SnapshotCache:
         self.permissions: PermissionCache = Cache(_PERMITTED_ACLS)
 
 
-class TantivySnapshot:
+class TantivySnapshot(reading.Reading):
     """One commit (a Snapshot), for any thread."""
 
     def __init__(
@@ -83,12 +84,12 @@ class TantivySnapshot:
         memory: SnapshotCache,
     ) -> None:
         self._index = index
-        self._searcher = watched = WatchedSearcher(searcher)
+        watched = WatchedSearcher(searcher)
+        super().__init__(watched)
         self._analyser = analyser
         self._memory = memory
         self._seen_counts: Cache[rarity.CallerKey, SeenCounts] = Cache(_CALLERS)
         self._ranking = Ranking(watched)
-        self._reading = reading.Reading(watched)
         self._has_former = searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
         self._position = fields.read_position(searcher)
         self._documents = rarity.documents(searcher)
@@ -188,17 +189,6 @@ class TantivySnapshot:
         with failures.as_refusals("a search failed"):
             _, plan, _ = self._compile(search)
             return plan.finder.marks
-
-    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
-        return self._reading.documents(keys)
-
-    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        with failures.as_refusals("the index could not be read"):
-            return self._reading.digests(after, to, limit)
-
-    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        with failures.as_refusals("the index could not be read"):
-            return self._reading.digests_of(keys)
 
     def digest(self, document: Document) -> DocumentDigest:
         return reading.digest(document, self._analyser)
@@ -344,8 +334,7 @@ class TantivySnapshot:
         """Return, by the engine's address, whether each leaf matches anywhere, and then whether in metadata."""
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
-        for start in range(0, len(queries), MATCHES):
-            some = queries[start : start + MATCHES]
+        for some in portions(queries, MATCHES):
             for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
                 matches[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
         return matches

@@ -1,21 +1,18 @@
 """How does the extractor have a file read by a worker process? It waits a limited time, and distrusts the answer."""
 
-import contextlib
 import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.store.extraction.confined.child import ChildProcess
 from muniment.repository.store.extraction.confined.messages import Ended, ReadAnswer, Ready, Request
 from muniment.repository.store.extraction.findings import (
     MOST_KEPT,
@@ -45,16 +42,12 @@ class Unstarted(Exception):
     """The worker does not start, or ends before it gets a file, which is not to blame."""
 
 
-class Reader:
-    """A worker process that reads one file after another.
-
-    The kernel ends the worker when the thread that reads with it ends.
-    """
+class Reader(ChildProcess):
+    """A worker process that reads one file after another. It is started when needed, and replaced when it breaks."""
 
     def __init__(self, limits: Limits) -> None:
+        super().__init__()
         self._limits = limits
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
         self._files_left = 0
 
     @property
@@ -64,20 +57,8 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
 
     def read(
         self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool], *, is_answer: bool = False
@@ -114,21 +95,7 @@ class Reader:
             and self._process.poll() is None
         ):
             return self._channel
-        self.close()
-        own_end, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with worker_end:
-            limits = msgspec.json.encode(self._limits).decode()
-            self._process = subprocess.Popen(
-                [*_PROGRAM, str(worker_end.fileno()), str(os.getpid()), limits],
-                pass_fds=[worker_end.fileno()],
-                env=_ENVIRONMENT,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self._channel = own_end
+        own_end = self._start(_PROGRAM, socket.SOCK_SEQPACKET, _ENVIRONMENT, self._limits)
         self._files_left = _FILES
         own_end.settimeout(_START_SECONDS)
         try:
@@ -167,20 +134,6 @@ class Reader:
                     selector.unregister(source)
                     selector.register(channel, selectors.EVENT_READ)
                     watched_file = channel
-
-
-def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:
-    """Read a file in a sandbox made for it.
-
-    Raises Unreadable, Unsupported, Poisoned, Unstarted.
-    """
-    descriptor = file if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with Reader(limits(options)) as reader:
-            return reader.read(descriptor, name, media_type, lambda: True)
-    finally:
-        if descriptor is not file:
-            os.close(descriptor)
 
 
 def limits(options: RepositoryOptions) -> Limits:

@@ -9,13 +9,12 @@ other processes upload. Of equal contents, new uploads use the one that is ``off
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, portions, repository_tables, required
+from muniment.database.statements import upsert
 from muniment.repository.refusals import VersionConflict
 from muniment.repository.store.content.contract import Pack, StoredContent
 from muniment.repository.store.objects.contents.usage import Amount
@@ -57,9 +56,9 @@ def keep_contents(cx: Connection, contents: Sequence[StoredContent]) -> list[Sto
     ]
     keys: dict[bytes, str] = {}
     if len(rows) == 1:
-        keys[contents[0].sha256] = _KEEP_ONE[cx.dialect.name].all(cx, **rows[0])[0][0]
+        keys[contents[0].sha256] = _KEEP_ONE.all(cx, **rows[0])[0][0]
     else:
-        _KEEP[cx.dialect.name].run_for_each(cx, rows)
+        _KEEP.run_for_each(cx, rows)
         for digests in portions(row["sha256"] for row in rows):
             keys.update((bytes(sha256), key) for key, sha256 in _OFFERED.all(cx, digests=digests))
     return [StoredContent(keys[each.sha256], each.size, each.sha256) for each in contents]
@@ -203,23 +202,15 @@ def _in(pack: Pack) -> sa.ColumnElement[bool]:
     return stored_contents.c.key.between(pack.first, pack.last)
 
 
-def _keep(insert: postgresql.Insert | sqlite.Insert, *, telling: bool) -> PreparedStatement:
-    row: dict[str, sa.BindParameter[Any]] = {name: sa.bindparam(name) for name in ("key", "size", "sha256", "uses")}
-    upsert = insert.values(offered=sa.true(), **row).on_conflict_do_update(
-        index_elements=[stored_contents.c.sha256],
-        index_where=stored_contents.c.offered,
-        set_={"uses": stored_contents.c.uses + insert.excluded.uses},
-    )
-    return PreparedStatement(upsert.returning(stored_contents.c.key) if telling else upsert)
-
-
-_KEEP, _KEEP_ONE = (
-    {
-        "postgresql": _keep(postgresql.insert(stored_contents), telling=telling),
-        "sqlite": _keep(sqlite.insert(stored_contents), telling=telling),
-    }
-    for telling in (False, True)
+_NEW = upsert(stored_contents).values(
+    offered=sa.true(), **{name: sa.bindparam(name) for name in ("key", "size", "sha256", "uses")}
 )
+_ONE_MORE = _NEW.on_conflict_do_update(
+    index_elements=[stored_contents.c.sha256],
+    index_where=stored_contents.c.offered,
+    set_={"uses": stored_contents.c.uses + _NEW.excluded.uses},
+)
+_KEEP, _KEEP_ONE = PreparedStatement(_ONE_MORE), PreparedStatement(_ONE_MORE.returning(stored_contents.c.key))
 _OFFERED = PreparedStatement(
     sa.select(stored_contents.c.key, stored_contents.c.sha256).where(
         stored_contents.c.sha256.in_(sa.bindparam("digests", expanding=True)), stored_contents.c.offered

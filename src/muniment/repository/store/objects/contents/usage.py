@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables, required
+from muniment.database.connections import PreparedStatement, filled, repository_tables
+from muniment.database.statements import upsert
 from muniment.repository.refusals import QuotaExceeded
 from muniment.repository.store.objects.table import StoredObject
 
@@ -20,8 +20,7 @@ usage = sa.Table(
     "usage",
     repository_tables,
     sa.Column("owner_key", sa.String(400), primary_key=True),
-    required("objects", sa.BigInteger),
-    required("bytes", sa.BigInteger),
+    *filled(sa.BigInteger, "objects", "bytes"),
 )
 
 
@@ -53,7 +52,7 @@ def add_usage(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota
     """
     for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
-        (row_counts,) = _COUNT[cx.dialect.name].all(cx, **row)
+        (row_counts,) = _COUNT.all(cx, **row)
         total = Amount(*row_counts)
         if quota is not None:
             _check(total, amount, quota)
@@ -105,12 +104,10 @@ def _check(total: Amount, addition: Amount, quota: StorageQuota) -> None:
 
 
 _OF = PreparedStatement(sa.select(usage.c.objects, usage.c.bytes).where(usage.c.owner_key == sa.bindparam("owner")))
-
-
-def _count(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
-    sums = {name: usage.c[name] + insert.excluded[name] for name in ("objects", "bytes")}
-    upsert = insert.on_conflict_do_update(index_elements=["owner_key"], set_=sums)
-    return PreparedStatement(upsert.returning(usage.c.objects, usage.c.bytes))
-
-
-_COUNT = {"postgresql": _count(postgresql.insert(usage)), "sqlite": _count(sqlite.insert(usage))}
+_NEW = upsert(usage)
+_COUNT = PreparedStatement(
+    _NEW.on_conflict_do_update(
+        index_elements=["owner_key"],
+        set_={name: usage.c[name] + _NEW.excluded[name] for name in ("objects", "bytes")},
+    ).returning(usage.c.objects, usage.c.bytes)
+)

@@ -12,16 +12,14 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import NotCheckedOut, QuotaExceeded, Superseded, VersionConflict
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.objects import inventory, objects, version_tree
+from muniment.repository.store.objects import objects, version_tree
 from muniment.repository.store.objects.contents import further_contents, usage
 from muniment.repository.store.objects.decisions import checkouts, contents
 from muniment.repository.store.objects.folders import unique_names
-from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties import stored_values, version
 from muniment.repository.store.objects.properties.properties import Given, milliseconds
 from muniment.repository.store.objects.table import StoredObject
-from muniment.repository.store.objects.types import writable
 from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 
@@ -178,11 +176,7 @@ def _columns(
     dated = {} if what.content is None else {"content_date": milliseconds(now)}
     if not what.properties:
         return {"properties": stored.properties, **of_content, **dated}
-    principals = view.principals
-    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, principals))
-    current["r_index_status"] = [queue.status(cx, stored.id).state]
-    owns = principals.is_(stored.owner_key)
-    new = writable.read(view.catalogue, stored.type, what.properties, current, principals, owns=owns)
+    new = objects.read_new(cx, view, stored, what.properties)
     fields = objects.columns_of(cx, view, new, now)
     return {
         **dated,

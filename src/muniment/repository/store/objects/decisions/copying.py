@@ -23,7 +23,7 @@ from muniment.repository.store.objects.properties import properties
 from muniment.repository.store.objects.table import StoredObject, folder_links, read_row
 from muniment.repository.store.objects.table import objects as objects_table
 from muniment.repository.store.objects.types.object_types import Catalogue
-from muniment.repository.store.permissions import acl_entries, principals
+from muniment.repository.store.permissions import principals
 
 
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
@@ -40,8 +40,7 @@ def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: i
         every.update((each.id, each) for each in edge)
         if len(members) > most or len(every) > most + 1:
             raise WrongValue(f"A folder is copied with at most {most} objects: copy folders further down.")
-        rights = acl_entries.permissions(cx, {(each.acl_id, each.owner_key) for each in edge}, view.principals)
-        if min(rights.values(), default=principals.Permission.READ) < principals.Permission.READ:
+        if objects.lowest_permission(cx, edge, view.principals) < principals.Permission.READ:
             raise NotPermitted(
                 "You may not copy this folder: it takes the permission Read on every object that you see in it."
             )

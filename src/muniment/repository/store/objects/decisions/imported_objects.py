@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
+from muniment.database.statements import next_keys
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.content.contract import StoredContent
@@ -47,7 +48,7 @@ def keep_arrivals(
             seq=seq,
             content=None if arrival.stored.content is None else by_digest[arrival.stored.content.sha256],
         )
-        for arrival, seq in zip(arrivals, objects.next_seqs(cx, len(arrivals)), strict=True)
+        for arrival, seq in zip(arrivals, next_keys(cx, table.objects.c.seq, len(arrivals)), strict=True)
     ]
     objects.put_back(cx, view, stored_objects, now)
     further = [
@@ -86,7 +87,7 @@ def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[
         query = sa.select(_objects.c.chronicle_id).where(
             _objects.c.chronicle_id.in_(portion), _objects.c.repository_id != repository_id
         )
-        foreign.update(cx.execute(query.distinct()).scalars())
+        foreign.update(cx.scalars(query.distinct()))
     return foreign
 
 

@@ -22,7 +22,7 @@ from muniment.repository.store.objects.properties.properties import Value, fit
 from muniment.repository.store.objects.properties.version import CURRENT, FIRST, Version, is_on_branch_of
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types.object_types import Catalogue
-from muniment.repository.store.permissions import acl_entries, acls
+from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
 
 
@@ -34,9 +34,7 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
     Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if no former folder
     can be used, or a type is now one for another kind).
     """
-    discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
-    discards = wastebasket.lock_with_all_below(cx, discard)
-    _check_rights(cx, discards, view.principals)
+    discards = _lock(cx, view, object_id, now)
     _check_kinds(discards, view.catalogue)
     root, ids = discards[0], {each.id for each in discards}
     open_folders: dict[str, StoredObject | None] = {}
@@ -91,10 +89,16 @@ def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -
 
     Raises UnknownObject, NotPermitted.
     """
-    discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
-    discards = wastebasket.lock_with_all_below(cx, discard)
-    _check_rights(cx, discards, view.principals)
+    discards = _lock(cx, view, object_id, now)
     return wastebasket.remove(cx, discards)
+
+
+def _lock(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -> list[StoredObject]:
+    discards = wastebasket.lock_with_all_below(
+        cx, wastebasket.find(cx, view.repository, view.principals, object_id, now)
+    )
+    _check_rights(cx, discards, view.principals)
+    return discards
 
 
 def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
@@ -165,9 +169,8 @@ def _of_whole_tree(chronicle_id: str, tree: Sequence[StoredObject]) -> dict[str,
 
 
 def _check_rights(cx: Connection, discards: Sequence[StoredObject], principals: Principals) -> None:
-    pairs = {(each.acl_id, each.owner_key) for each in discards if not principals.is_(each.owner_key)}
-    rights = acl_entries.permissions(cx, pairs, principals)
-    if min(rights.values(), default=Permission.DELETE) < Permission.DELETE:
+    foreign = [each for each in discards if not principals.is_(each.owner_key)]
+    if objects.lowest_permission(cx, foreign, principals) < Permission.DELETE:
         raise NotPermitted(
             "You may not restore or remove this: it takes the permission Delete on each object that goes with it."
         )

@@ -10,7 +10,6 @@ from sqlalchemy.engine import Connection
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, NotPermitted
 from muniment.repository.store.objects import inventory, objects, table, version_tree
-from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
 
@@ -55,9 +54,7 @@ def delete(
     versions = sorted(inventory.rows(cx, repository.id, ids).values(), key=lambda each: each.seq)
     if scope == "unused":
         versions = [each for each in versions if each.version.lock is None]
-    rights = {(each.acl_id, each.owner_key) for each in versions}
-    permissions = acl_entries.permissions(cx, rights, principals)
-    if min(permissions.values(), default=Permission.DELETE) < Permission.DELETE:
+    if objects.lowest_permission(cx, versions, principals) < Permission.DELETE:
         raise NotPermitted("You may not delete these versions: it takes the permission Delete on each of them.")
     for each in versions:
         objects.refuse_others(each, principals)

@@ -51,7 +51,7 @@ def find(
         branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
     found: set[str] = set()
     for branch in branches:
-        found.update(cx.execute(branch if most is None else branch.limit(most)).scalars())
+        found.update(cx.scalars(branch if most is None else branch.limit(most)))
     return found
 
 

@@ -44,7 +44,7 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
             raise NameTaken(f"{place}, two objects would have the name {name[:100]!r}, and names are unique there.")
     for spellings in portions(sorted(set().union(*map(compositions, names)))):
         for query in queries:
-            taken = cx.execute(query, {"names": spellings}).scalar()
+            taken = cx.scalar(query, {"names": spellings})
             if taken is not None:
                 raise NameTaken(f"{place}, an object has the name {taken[:100]!r} already, and names are unique there.")
 

@@ -122,9 +122,14 @@ def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERY
 def _of_extent(extent: Extent) -> sa.Select[Any]:
     members = sa.select(objects)
     if extent.counters is not None:
-        numbers = sql.numbers_of(sql.numbers_parameter(extent.counters)).table_valued("value")
-        members = members.join_from(numbers, objects, objects.c.seq == numbers.c.value)
+        members = members.select_from(_numbered(extent.counters))
     return members.where(*_list_conditions(extent))
+
+
+def _numbered(counters: Sequence[int]) -> sa.FromClause:
+    """Make a join of these counters and their objects."""
+    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    return numbers.join(objects, objects.c.seq == numbers.c.value)
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
@@ -141,20 +146,16 @@ def sort(
     """Sort, skip ``offset``, return ``limit`` counters: one statement, however many. Objects that do not exist are left
     out; no right is checked.
     """
-    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
-    members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
+    members = sa.select(objects.c.seq).select_from(_numbered(counters))
     members = members.where(objects.c.repository_id == view.repository.id)
     return pages.sort(cx, members, order, offset, limit)
 
 
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
     """Return the digests in any order. No right is checked."""
-    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
     # A condition on the repository would make SQLite read all of its objects.
-    statement = sa.select(*columns, objects.c.repository_id).join_from(
-        numbers, objects, objects.c.seq == numbers.c.value
-    )
+    statement = sa.select(*columns, objects.c.repository_id).select_from(_numbered(counters))
     rows = cx.execute(statement.where(objects.c.content_sha256.is_not(None)))
     return [ContentDigest(*row[:4], bytes(row[4])) for row in rows if row[5] == repository_id]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, repository_tables, required
+from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects import table
@@ -25,14 +25,12 @@ reindexings = sa.Table(
     "reindexings",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    required("repository_id", sa.ForeignKey("repositories.id")),
+    repository_column(),
     required("property", sa.String(64)),
     # The counter of the last object that was looked at; null if all were.
-    sa.Column("after", sa.BigInteger, nullable=True),
+    sa.Column("after", sa.BigInteger),
     # The position in the change log at which the last object was noted.
-    required("transaction", sa.BigInteger),
-    required("sequence", sa.BigInteger),
-    required("begun", sa.BigInteger),
+    *filled(sa.BigInteger, "transaction", "sequence", "begun"),
     sa.UniqueConstraint("repository_id", "property"),
 )
 

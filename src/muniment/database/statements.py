@@ -1,0 +1,34 @@
+"""Statements that SQLAlchemy would have each room write for either database, and the count of some rows."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement
+
+upsert = postgresql.insert
+"""An insert that may meet a row. It is compiled for SQLite, too, which spells ``ON CONFLICT`` as PostgreSQL does."""
+
+_LAST_KEY = PreparedStatement(
+    sa.select(sa.column("seq", sa.Integer))
+    .select_from(sa.table("sqlite_sequence"))
+    .where(sa.column("name") == sa.bindparam("table"))
+)
+_NEXT_KEYS = sa.text("SELECT nextval(pg_get_serial_sequence(:table, :column)) FROM generate_series(1, :count)")
+
+
+def next_keys(cx: Connection, key: sa.Column[int], count: int = 1) -> Sequence[int]:
+    """Take the next keys of a table for rows that this transaction inserts next."""
+    if cx.dialect.name == "postgresql":
+        return cx.scalars(_NEXT_KEYS, {"table": key.table.name, "column": key.name, "count": count}).all()
+    # SQLite has one writer at a time, and the insert moves the sequence on.
+    row = _LAST_KEY.first(cx, table=key.table.name)
+    first = row[0] + 1 if row else 1
+    return range(first, first + count)
+
+
+def count(cx: Connection, *where: sa.ColumnElement[bool]) -> int:
+    """Count the rows that meet these conditions."""
+    return cx.execute(sa.select(sa.func.count()).where(*where)).scalar_one()
