@@ -283,6 +283,28 @@ def test_ours_6_an_explanation_of_a_relaxed_hit_adds_up(shelf: Shelf) -> None:
         assert [match.get("found-in", "together") for match in told["matches"]].count("together") == 1
 
 
+def test_ours_6_a_number_holds_where_the_caller_may_see_it(site: Site) -> None:
+    word, code, stranger = site.world.word(), site.world.word()[:5].upper(), site.world.person()
+    texts = (f"{word} {code}-1234", f"{word} {code}-1235", f"{code}1234 alone", f"{word} alone")
+    right, wrong, alone, without = (site.create("x", text.encode()) for text in texts)
+    for object_id in (wrong, without):
+        site.share(object_id)
+    site.world.catch_up()
+    shelf = Shelf(site, ("", "", ""), "", "", "")
+    for q in (f"{word} {code}-1234", f"{word} {code}1234", f"{word} {code} 1234"):
+        feed = shelf.ask(q)
+        assert feed.ids == [right, alone], q
+        assert relaxed(feed)
+    for q in (f"{code}-1234", f"{code}1234", f"{code} 1234"):
+        assert set(shelf.ask(q).ids) == {right, alone}, q
+        assert shelf.ask(q.replace("1234", "9999")).ids == [], q
+    assert wrong in shelf.ask(f"{word} {code}-9999").ids, "nothing has it, so it is a word as any other"
+    answer = site.http.get(
+        site.search_address, params={"q": f"{word} {code}-1234", "words": "auto"}, headers=site.bearer(stranger)
+    )
+    assert set(Feed(answer, site).ids) == {wrong, without}, "the stranger sees no object that has it"
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("AC74{0}", "AC74 {1} {2}"), ("{0}", "+{1}-{2}"), ("{3}mail", "{3}-mail"), ("قَلَم{3}", "قلم{3}")],

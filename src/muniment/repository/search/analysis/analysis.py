@@ -42,8 +42,8 @@ _AS_GAPS = str.maketrans({letter: gap for gap, letter in _AS_LETTERS.items()})
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _SIGN_IN_WORD = re.compile(
-    "(?s)[-'.,\u2010\u2011\u2018\u2019\u05be\u00b7\u200c](?<=[^\\W_].)(?=[^\\W_])"
-    "|[-/()\\s\u2010\u2013](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
+    f"(?s)[-'.,{joints.HYPHENS}\u2018\u2019\u05be\u00b7\u200c](?<=[^\\W_].)(?=[^\\W_])|_(?<=[0-9].)(?=[0-9]{{3}})"
+    f"|[-/()\\s{joints.HYPHENS}](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
 )
 _FEW = 100
 _REMEMBERED = 20_000
@@ -126,8 +126,11 @@ class Analyser:
         return letters.fold(normal(text))
 
     def joined(self, text: str) -> list[str]:
-        """List the words of a text, which has its ``form``, that signs or blanks divide: each once, as one word."""
-        return list(dict.fromkeys(word.text for word in variants.joined(text)))
+        """List the words of a text, which has its ``form``, that signs or blanks divide, each as one word.
+
+        A word is listed as often as it stands there.
+        """
+        return [word.text for word in variants.joined(text)]
 
     def asking(self, locale: str) -> "Analyser":
         """Return an analyser with the stems and stop words of a locale's language, or itself if it lacks that, or has
@@ -171,7 +174,7 @@ class Analyser:
         If ``asking`` chose one of several languages, texts in another match only words as written. A lone Chinese,
         Japanese or Korean character, in no bigram, is looked up only as written.
         """
-        text = self.form(text)
+        text = variants.without_separators(self.form(text))  # 1,234 is no part of 1,234,567.
         exact_words = self.exact(text)
         if not exact_words:
             return []
@@ -180,27 +183,32 @@ class Analyser:
             return [as_written]
         with_bigrams = variants.bigrams(text)
         ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
-        for variant in self._variants_of_words(with_bigrams):
-            exact = self.exact(variant)
+        one = text if len(exact_words) == 1 else joints.as_one(text)
+        spellings = self._variants_of_words(with_bigrams)
+        if one != text:
+            spellings += [one, *self._variants_of_words(one)]
+        for spelling in dict.fromkeys(spellings):
+            exact = self.exact(spelling)
             if exact:
-                ways += self._in_each_language(variant, exact[0][1])
-        as_one = joints.as_one(text)
-        if as_one:
-            ways += self._in_each_language(as_one, self.exact(as_one)[0][1])
-        if len(ways) > 1 and (as_one or len(exact_words) == 1):
-            # Each spelling weighs what the written one weighs, so either spelling gives hits in the same order.
-            counted_as = ways[0].counted_as or [[word] for _, word in ways[0].words]
+                ways += self._in_each_language(spelling, exact[0][1])
+        if one and len(ways) > 1:
+            # Each spelling of a number weighs what the one word weighs, so all give the same scores. Other spellings
+            # weigh what the written parts weigh, because these often stand in texts with a blank between them.
+            weighed = self._in_each_language(one, one)[0] if _has_digits(one) else ways[0]
+            counted_as = weighed.counted_as or [[stem] for _, stem in weighed.words]
             ways = [way._replace(counted_as=counted_as) for way in ways]
         return [*ways, as_written] if self._asked else ways
 
     def as_written(self, text: str) -> list[list[tuple[int, str]]]:
-        """List the exact words of a term, and of its other spellings if signs or blanks divide it, or may do so."""
-        text = self.form(text)
+        """List the exact words of a term. If they are one word, also list it, and with the mark of joined words.
+
+        The first of these says what the others weigh.
+        """
+        text = variants.without_separators(self.form(text))
         written = self._exact(text)
-        one = joints.as_one(text) or (text if len(written) == 1 else "")
-        if not one:
-            return [written]
-        forms = [written, self._exact(one), self._exact(self._exact(one)[0][1] + patterns.JOINED)]
+        one = written if len(written) == 1 else self._exact(joints.as_one(text))
+        forms = [one, self._exact(one[0][1] + patterns.JOINED)] if one else []
+        forms = [*forms, written] if _has_digits(text) else [written, *forms]
         return [each for at, each in enumerate(forms) if each not in forms[:at]]
 
     def _variants_of_words(self, text: str) -> list[str]:
@@ -385,6 +393,10 @@ def _places_of(characters: Collection[str], text: str) -> list[int]:
     if not characters:
         return []
     return [found.start() for found in re.finditer(f"[{re.escape(''.join(characters))}]", text)]
+
+
+def _has_digits(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _as_letters(gaps: re.Match[str]) -> str:

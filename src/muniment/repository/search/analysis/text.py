@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Self
 
-from muniment.repository.search.aql.keywords import UNSPACED
+from muniment.repository.search.aql.keywords import NUMBER_BLANK, UNSPACED
 
 BREAK = "\u200b"
 """The zero-width space. ``normal`` puts it between words that no blank separates."""
@@ -19,7 +19,7 @@ _JOINED = "\u1160\u11ff"
 """The first and the last of the parts that join a Korean letter before them."""
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_BLANK_IN_NUMBER = re.compile(r"(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+_BLANK_IN_NUMBER = re.compile(NUMBER_BLANK)
 _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 
 

@@ -34,7 +34,7 @@ _WITHOUT_UMLAUTS = str.maketrans(UMLAUTS)
 _CAPITALS = "".join(character for character in map(chr, _CASED) if character.isupper())
 _CAPITAL, _SMALL, _LETTER = f"[{_CAPITALS}]", rf"[^\W\d_{_CAPITALS}]", r"[^\W\d_]"
 _PART = re.compile(rf"\d+|{_CAPITAL}+s(?!{_LETTER})|{_CAPITAL}+(?={_CAPITAL}{_SMALL})|{_CAPITAL}?{_SMALL}+|{_CAPITAL}+")
-_SEPARATOR = "[.,'\u2019]"
+_SEPARATOR = "[.,'_\u2018\u2019]"
 _UNIT = re.compile(
     rf"(?<![0-9])(?<![0-9]{_SEPARATOR})"
     rf"(?P<number>[1-9][0-9]{{0,2}}(?P<separator>{_SEPARATOR})[0-9]{{3}}(?:(?P=separator)[0-9]{{3}}){{0,4}})"
@@ -47,7 +47,7 @@ _SIGN = re.compile(
     rf"|(?<=[{''.join(UMLAUTS)}]))"
 )
 _ASCII_SIGN = re.compile(
-    "[A-Z0-9](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]|[.,'][0-9]{3}))"
+    "[A-Z0-9](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]|[.,'_][0-9]{3}))"
 )
 """A character that shows that its word may have variants."""
 
@@ -57,7 +57,6 @@ _LONG_OR_SIGN = re.compile(rf"{_LETTER}{{{compounds.SHORTEST},}}|{_SIGN.pattern}
 CompoundParts: TypeAlias = Callable[[str], Sequence[str]]
 """Returns the parts of a compound in their order. If the word is no compound, only the word itself is returned."""
 
-_WORD = re.compile(r"[^\W_]*")
 _AS_BLANKS = str.maketrans({BREAK: " ", NARROW_BLANK: "'"})
 
 _IN_BIGRAMS = (
@@ -136,6 +135,11 @@ def joined(text: str) -> Iterator[VariantWord]:
             yield VariantWord(without, start, end)
 
 
+def without_separators(text: str) -> str:
+    """Return a ``normal`` term in which no sign or blank stands between the thousands of a number."""
+    return _UNIT.sub(_without_separators, text.replace(NARROW_BLANK, "'"))
+
+
 def variants_with_places(text: str, parts: CompoundParts | None = None) -> Iterator[list[VariantWord]]:
     for variant, at in _variants(text, parts):
         yield [VariantWord(word.text, at + word.start, at + word.end) for word in variant]
@@ -189,7 +193,7 @@ def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]
-    joined = [_SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0] for unit in units]
+    joined = list(map(_without_separators, units))
     with_parts = [_parts(word) for word in joined]
     if parts is not None:
         with_parts = [[of_part for part in word for of_part in parts(part)] for word in with_parts]
@@ -205,6 +209,10 @@ def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
         [VariantWord(part, *unit.span()) for unit, word in zip(units, variant, strict=True) for part in word]
         for variant in distinct
     )
+
+
+def _without_separators(unit: re.Match[str]) -> str:
+    return _SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0]
 
 
 def _parts(word: str) -> list[str]:

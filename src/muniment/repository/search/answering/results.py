@@ -6,6 +6,7 @@ Source: given 2.9; docs/decisions/0004.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import msgspec
 import structlog
@@ -17,12 +18,12 @@ from muniment.repository.search.answering.cache import SearchCache
 from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
 from muniment.repository.search.answering.ordering import sorting
 from muniment.repository.search.answering.scope import locations, visibility
-from muniment.repository.search.aql import bind
+from muniment.repository.search.aql import bind, conditions
 from muniment.repository.search.aql.conditions import BoundQuery, Condition, ConditionSet
 from muniment.repository.search.aql.rewriting import relaxation
 from muniment.repository.search.aql.spelling import facets
 from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder
-from muniment.repository.search.aql.tree import Query
+from muniment.repository.search.aql.tree import Fulltext, Keywords, Query
 from muniment.repository.search.index.contract import Answer, FacetCounts, IndexHit, Near, Search
 from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.objects import inventory
@@ -122,9 +123,14 @@ def _page(
         facets=answer.facets,
         facet_hits=answer.facet_hits,
         # Objects that lack words are found by any of the words, or because they are near in meaning.
-        relaxed=any_word and (relaxation.relax(question.query) is not None or index_search.near.added > 0),
+        relaxed=any_word and (_is_relaxed(index_search) or index_search.near.added > 0),
         left_out=relaxation.left_out(question.query) if any_word else 0,
     )
+
+
+def _is_relaxed(search: Search) -> bool:
+    each = conditions.singles(search.query.condition)
+    return any(isinstance(one, Fulltext) and relaxation.is_relaxed(one.keywords) for one in each)
 
 
 def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> HitPage:
@@ -222,7 +228,8 @@ def prepare(inquiry: Inquiry) -> Search:
     if question.typed and not question.query.sorts:
         inquiry = inquiry.changed(query=relaxation.with_sequence(question.query))
         question = inquiry.question
-    relaxed_query = relaxation.relax(question.query) if question.words == "any" else None
+    holds = cache(lambda keywords: _is_held(inquiry, keywords))
+    relaxed_query = relaxation.relax(question.query, holds) if question.words == "any" else None
     bound_facets, query = _with_facets(inquiry, _bound(inquiry, relaxed_query or question.query))
     query = msgspec.structs.replace(query, locale=question.locale)
     names = facets.property_names(bound_facets)
@@ -237,16 +244,23 @@ def prepare(inquiry: Inquiry) -> Search:
         bare=question.bare,
         marks=question.marks,
     )
-    near = _near(inquiry, search)
+    near = _near(inquiry, search, holds)
     return search if near is None else msgspec.structs.replace(search, near=near)
 
 
-def _near(inquiry: Inquiry, search: Search) -> Near | None:
+def _is_held(inquiry: Inquiry, keywords: Keywords) -> bool:
+    asked = Query(condition=Fulltext(keywords), all_versions=inquiry.question.query.all_versions)
+    query = msgspec.structs.replace(_bound(inquiry, asked), locale=inquiry.question.locale)
+    search = Search(query, visibility.visible(inquiry, query), offset=0, limit=1, bare=True)
+    return inquiry.snapshot.search(search).hits != ()
+
+
+def _near(inquiry: Inquiry, search: Search, holds: relaxation.Holds) -> Near | None:
     question, meaning = inquiry.question, inquiry.memory.meaning
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if meaning is None or not wanted or question.query.sorts:
         return None
-    asked = relaxation.question(question.query)
+    asked = relaxation.question(question.query, holds)
     if asked is None:
         return None
     _, query = _with_facets(inquiry, _bound(inquiry, asked.anything))

@@ -33,10 +33,14 @@ UNSPACED = (
 EMOJI = "\u231a\u231b\u23e9-\u23f3\u2600-\u2767\u2794-\u27bf\u2b50\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
 """Each counts as a word in a regular expression."""
 
+NUMBER_BLANK = "(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
+"""A blank between the thousands of a number, for a regular expression: it is thin, or does not break."""
+
 _EMOJI = re.compile(f"[{EMOJI}]")
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
-_PIECE_ENDS = re.compile(r'[\s()"“”„]+')
-_PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
+PIECE_WORD = rf'(?:[^\s()"“”„]|{NUMBER_BLANK})+'
+_PIECE_WORD = re.compile(PIECE_WORD)
+_PIECE = re.compile(rf'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>{PIECE_WORD})')
 
 OPERATORS = ("and", "or", "not")
 _SINGLE_QUOTES = "'‘’‚"
@@ -73,7 +77,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
     """Read words that must all match, without operators, phrases or wildcards. Return None for punctuation only. Raises
     BadQuery beyond ``limits``.
     """
-    words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(_belongs_to_a_word, word))]
+    words = [Term(word) for word in _PIECE_WORD.findall(text) if any(map(_belongs_to_a_word, word))]
     check_count(sum(_count_words(word.text) for word in words), limits)
     return _both(list(words), loose=True)
 

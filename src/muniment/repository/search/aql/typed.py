@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from muniment.repository.search.aql.keywords import OPERATORS
+from muniment.repository.search.aql.keywords import OPERATORS, PIECE_WORD
 
 FIELDS = ("name", "title", "type", "format", "owner", "in", "before", "after")
 
 _PIECE = re.compile(
     r'(?P<sign>(?<![^\s(])[-!](?=[^\W_]|["“„(*?]))?'
     r"(?:(?<![^\s(!-])(?P<field>[^\W\d_]{2,}):(?=[^\s:]))?"
-    r'(?:["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+))'
+    rf'(?:["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>{PIECE_WORD}))'
 )
 _EVERYTHING = re.compile(r"[*.:?]*\*[*.:?]*")
 _NO_FIELD = re.compile(r"//|[)\\]")

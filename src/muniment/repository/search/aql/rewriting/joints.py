@@ -14,7 +14,6 @@ import msgspec
 
 from muniment.repository.search.aql.keywords import UNSPACED
 from muniment.repository.search.aql.tree import (
-    AnyWord,
     Both,
     Either,
     Fulltext,
@@ -32,8 +31,13 @@ MOST_GROUPS = 10
 
 LEAST_DIGITS = 7
 
+_LONG_GROUP = 5
 _APOSTROPHES = "'\u2018\u2019"
-_SIGNS = f"{_APOSTROPHES}\\-\u2010\u2011\u05be\u00b7\u200c"
+
+HYPHENS = "\u2010\u2011\u2012\u2013\u2212"
+"""The hyphens and dashes that join the parts of a word or number beside that of ASCII. The em dash is none of them."""
+
+_SIGNS = f"{_APOSTROPHES}\\-{HYPHENS}\u05be\u00b7\u200c"
 _LETTER = f"(?:(?![{UNSPACED}\uac00-\ud7a3])[^\\W_]|[\u0900-\u0963\u0981-\u0df3])"
 _SIGN = re.compile(f"[{_SIGNS}](?:(?<=\\w.)|(?<=[\u0900-\u0df3].))(?=\\w)")
 _ASCII_SIGN = re.compile("['-](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
@@ -48,9 +52,9 @@ _BLANK = f"[{_BLANKS}]"
 _BEGINS = "(?<![A-Za-z0-9].)(?<![A-Za-z0-9][-/.,:].)"
 _ENDS = "(?![A-Za-z0-9]|[-/.,:][A-Za-z0-9])"
 _GROUP = "[A-Z]{0,4}[0-9][A-Za-z0-9]*+"
-_BETWEEN = f"(?:[-/\u2010\u2011\u2013]|{_BLANK}?\\(|\\)[{_BLANKS}-]?|{_BLANK})"
+_BETWEEN = f"(?:[-/{HYPHENS}]|{_BLANK}?\\(|\\)[{_BLANKS}-]?|{_BLANK})"
 _NUMBER = re.compile(
-    f"[A-Z0-9](?=[A-Z0-9 (/.\u00a0-\u2013-]){_BEGINS}"
+    f"[A-Z0-9](?=[A-Z0-9 (/.\u00a0-\u2013\u2212-]){_BEGINS}"
     f"(?:(?:(?<=[A-Z])[A-Z]{{0,4}}{_BETWEEN}(?:[A-Z]{{1,5}}{_BETWEEN})?)?+{_GROUP}"
     "|[A-Za-z0-9]*+(?<=[0-9])|(?<=[0-9])[A-Za-z0-9]*+)"
     f"(?:(?:{_BETWEEN}{_GROUP})++|(?:\\.{_GROUP})++){_ENDS}"
@@ -58,6 +62,8 @@ _NUMBER = re.compile(
 _IBAN = re.compile(
     f"[A-Z](?=[A-Z][0-9])(?<![A-Za-z0-9].)[A-Z][0-9]{{2}}(?:{_BLANK}[A-Z0-9]{{4}}){{2,7}}(?:{_BLANK}[A-Z0-9]{{1,3}})?{_ENDS}"
 )
+_CODE = re.compile("(?![AI] )[A-Z]{1,5} [0-9][A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*")
+_WITH_SIGN = re.compile("[A-Za-z]+[/_.][0-9]+")
 _GROUPS = re.compile("[A-Za-z0-9]+")
 _WORDS = re.compile("[^\\W_]")
 _YEARS = re.compile("(?:(?:1[5-9]|20)[0-9]{2} ?)+")
@@ -89,9 +95,10 @@ def joined(text: str) -> Iterator[Joined]:
 def as_one(text: str) -> str:
     """Return an empty text for no word or number with signs or blanks between its parts."""
     upper = text.upper() if text.isascii() else text
-    sought = "".join(_WORDS.findall(upper))
+    sought = _letters(text)
     found = [*joined(text), *(joined(upper) if upper != text else ())]
-    return next((one.word for one in found if "".join(_WORDS.findall(one.word.upper())) == sought), "")
+    code = sought if _CODE.fullmatch(text) or _WITH_SIGN.fullmatch(text) else ""
+    return next((one.word for one in found if _letters(one.word) == sought), code)
 
 
 def widen(query: Query) -> Query:
@@ -100,15 +107,33 @@ def widen(query: Query) -> Query:
 
 
 def is_number(keywords: Either) -> bool:
-    """Return whether these are groups of a long number, or the number as one word, as ``widen`` makes them."""
+    """Return whether keywords are the groups of a number, or the number as one word, as ``grouped`` makes them."""
     *groups, number = keywords.parts
     return (
         len(groups) == 1
         and isinstance(groups[0], Both)
         and isinstance(number, Term)
         and number.text == " ".join(part.text for part in groups[0].parts if isinstance(part, Term))
-        and sum(map(str.isdigit, number.text)) >= LEAST_DIGITS
     )
+
+
+def grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
+    """Put neighbours together that may be the groups of a number, so that they also find it as one word.
+
+    A number has many digits, or it is a code: a word of few capitals before its digits, as in ISO 9001. Groups that
+    may be several numbers also count apart.
+    """
+    at = 0
+    while at < len(parts):
+        terms = _take_terms(parts[at : at + MOST_GROUPS])
+        for end in range(len(terms), 1, -1):
+            if _may_be_number(text := " ".join(term.text for term in terms[:end])):
+                yield Either((Both(terms[:end]), Term(text))) if _may_stand_apart(terms[:end]) else Term(text)
+                at += end
+                break
+        else:
+            yield parts[at]
+            at += 1
 
 
 def _fulltext(fulltext: Fulltext) -> Fulltext:
@@ -123,36 +148,28 @@ def _fulltext(fulltext: Fulltext) -> Fulltext:
 def _keywords(keywords: Keywords) -> Keywords:
     match keywords:
         case Both():
-            parts = tuple(_grouped([_keywords(part) for part in keywords.parts]))
+            parts = tuple(grouped([_keywords(part) for part in keywords.parts]))
             return parts[0] if len(parts) == 1 else msgspec.structs.replace(keywords, parts=parts)
-        case AnyWord():
-            first = _keywords(keywords.first)
-            return msgspec.structs.replace(keywords, first=first, words=_with_numbers(keywords.words, first))
         case _:
             return with_parts(keywords, _keywords)
 
 
-def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
-    at = 0
-    while at < len(parts):
-        terms = _take_terms(parts[at : at + MOST_GROUPS])
-        for end in range(len(terms), 1, -1):
-            text = " ".join(term.text for term in terms[:end])
-            if sum(map(str.isdigit, text)) >= LEAST_DIGITS and not _YEARS.fullmatch(text) and as_one(text):
-                yield Either((Both(terms[:end]), Term(text)))
-                at += end
-                break
-        else:
-            yield parts[at]
-            at += 1
+def _may_be_number(text: str) -> bool:
+    if _CODE.fullmatch(text):
+        return True
+    return sum(map(str.isdigit, text)) >= LEAST_DIGITS and not _YEARS.fullmatch(text) and as_one(text) != ""
 
 
-def _with_numbers(words: Iterable[Term], first: Keywords) -> tuple[Term, ...]:
-    parts = first.parts if isinstance(first, Both) else (first,)
-    numbers = [part.parts for part in parts if isinstance(part, Either) and is_number(part)]
-    groups = {group for both, _ in numbers if isinstance(both, Both) for group in both.parts}
-    several = [*(word for word in words if word not in groups), *(one for _, one in numbers if isinstance(one, Term))]
-    return tuple(dict.fromkeys(several))
+def _may_stand_apart(groups: Sequence[Term]) -> bool:
+    """Return false for groups that another number may have, too: equal ones, or several short ones of digits."""
+    texts = [group.text for group in groups]
+    if len(set(texts)) < len(texts):
+        return False
+    return len(texts) == 2 or all(len(text) >= _LONG_GROUP or any(map(str.isalpha, text)) for text in texts[1:])
+
+
+def _letters(text: str) -> str:
+    return "".join(_WORDS.findall(text.upper()))
 
 
 def _take_terms(parts: Iterable[Keywords]) -> tuple[Term, ...]:

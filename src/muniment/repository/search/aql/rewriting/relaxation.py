@@ -1,16 +1,19 @@
 """Which searches may be relaxed?
 
-Question marks around a word are punctuation. "and", "or" and "not" are words unless in capitals, or if all keywords
-are. Even then, no hit of the relaxed search matches what follows "not".
-
-Source: docs/aql.md, "When not all words are found".
+Question marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
+capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not".
+A number is right or wrong, so words with digits are relaxed only in a sentence, or if nothing that the caller may see
+has them. Source: docs/aql.md, "When not all words are found".
 """
 
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.rewriting import joints
 from muniment.repository.search.aql.tree import (
     AnyWord,
     Both,
@@ -32,10 +35,23 @@ from muniment.repository.search.aql.tree import (
 MOST_WORDS = 64
 """Only the first words are relaxed; the others find nothing."""
 
+MOST_NUMBERS = 8
+"""Of keywords with more words with digits than this, the first ones alone must hold. The others are any words."""
 
-def relax(query: Query) -> Query | None:
+_DIGIT = re.compile(r"\d")
+_NAME = re.compile(r"(?:.*\d){5}|(?=.*[^\W\d_])(?:.*\d){3}")
+"""A word with digits that names one thing: it has five digits, or letters and three digits."""
+
+_FEW_WORDS = 5
+"""More words than this are a sentence, and its numbers are words as any other unless they name one thing."""
+
+Holds: TypeAlias = Callable[[Keywords], bool]
+"""Says whether the caller may see anything that meets keywords."""
+
+
+def relax(query: Query, holds: Holds = lambda _keywords: False) -> Query | None:
     """Let any one word be enough; None if that cannot be."""
-    relaxed = with_fulltexts(query, _relax)
+    relaxed = with_fulltexts(query, lambda fulltext: _relax(fulltext, holds))
     return None if relaxed.condition == query.condition else relaxed
 
 
@@ -50,16 +66,51 @@ def with_sequence(query: Query) -> Query:
     return query if query.condition is None else msgspec.structs.replace(query, condition=_sequenced(query.condition))
 
 
-def _relax(fulltext: Fulltext) -> Fulltext:
+def is_relaxed(keywords: Keywords | None) -> bool:
+    return isinstance(keywords, AnyWord) or (isinstance(keywords, Both) and any(map(is_relaxed, keywords.parts)))
+
+
+def _relax(fulltext: Fulltext, holds: Holds) -> Fulltext:
     keywords, plain = fulltext.keywords, _plain_of(fulltext)
     if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
         return fulltext
-    words = tuple(plain.words)
+    numbers = _numbers(plain, holds)
+    needed = (*plain.needed, *numbers.needed)
+    words = tuple(word for word in plain.words if word not in numbers.words)
+    if not words and len(numbers.needed) == len(numbers.words):
+        return fulltext
     # What is needed holds for every hit, so the engine need not look for it once more.
-    first = keywords if not plain.needed else Both(words, loose=True) if len(words) > 1 else words[0]
-    any_word = AnyWord(first, words[:MOST_WORDS], plain.needed)
+    first = keywords if not needed or not words else Both(words, loose=True) if len(words) > 1 else words[0]
+    any_word = AnyWord(first, words[: MOST_WORDS - len(numbers.words)], needed)
     relaxed = Both((any_word, *plain.unwanted)) if plain.unwanted else any_word
     return msgspec.structs.replace(fulltext, keywords=relaxed)
+
+
+class _Numbers(NamedTuple):
+    """The words with digits that a hit needs: all of them, or if nothing has all of them, any one that something has.
+
+    ``needed`` says so.
+    """
+
+    words: Sequence[Term] = ()
+    needed: tuple[Keywords, ...] = ()
+
+
+def _numbers(plain: "_Plain", holds: Holds) -> _Numbers:
+    words = [word for word in list(plain.words)[:MOST_WORDS] if _DIGIT.search(word.text)]
+    if len(plain.words) > _FEW_WORDS:
+        words = [word for word in words if _NAME.match(word.text)]
+    groups = {word: _in_groups(word) for word in words[:MOST_NUMBERS]}
+    needed = tuple(groups.values())
+    if needed and holds(needed[0] if len(needed) == 1 else Both(needed)):
+        return _Numbers(list(groups), needed)
+    held = {word: of_word for word, of_word in groups.items() if len(groups) > 1 and holds(of_word)}
+    return _Numbers(list(held), tuple(held.values()) if len(held) < 2 else (Either(tuple(held.values())),))
+
+
+def _in_groups(number: Term) -> Keywords:
+    groups = tuple(map(Term, number.text.split(" ")))
+    return Both(groups, loose=True) if len(groups) > 1 else number
 
 
 def _sequenced(expression: Expression) -> Expression:
@@ -106,7 +157,7 @@ class WordQuestion(NamedTuple):
     anything: Query
 
 
-def question(query: Query) -> WordQuestion | None:
+def question(query: Query, holds: Holds = lambda _word: False) -> WordQuestion | None:
     """Return what a query asks in words; None if nothing, or exactly what is wanted.
 
     The words are those of the one expression that every hit must match, plain (``_Plain``) or joined by OR,
@@ -114,14 +165,14 @@ def question(query: Query) -> WordQuestion | None:
     """
     if query.condition is None:
         return None
-    words, condition = _without_words(query.condition)
+    words, condition = _without_words(query.condition, holds)
     if not words:
         return None
     text = " ".join(word.text for word in words)
     return WordQuestion(text, msgspec.structs.replace(query, condition=condition, facets=(), sorts=()))
 
 
-def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
+def _without_words(expression: Expression, holds: Holds) -> tuple[tuple[Term, ...], Expression | None]:
     """Return the words that every hit must match, and what else it must meet; without such words, the second means
     nothing.
     """
@@ -130,13 +181,13 @@ def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression
             plain = _plain(keywords)
             if plain is None or plain.needed or not plain.words or len(plain.words) > MOST_WORDS:
                 return _joined(keywords), None
-            unwanted = Fulltext(Both(plain.unwanted)) if plain.unwanted else None
-            return tuple(plain.words), unwanted
+            held = (*_numbers(plain, holds).needed, *plain.unwanted)
+            return tuple(plain.words), Fulltext(Both(held)) if held else None
         case ExpressionSet("AND", parts):
             words: tuple[Term, ...] = ()
             others = []
             for part in parts:
-                of_part, rest = _without_words(part)
+                of_part, rest = _without_words(part, holds)
                 if of_part and words:
                     return (), expression
                 words = words or of_part
@@ -180,7 +231,7 @@ def _plain(keywords: Keywords) -> _Plain | None:
             words: dict[Term, None] = {}
             needed: tuple[Keywords, ...] = ()
             unwanted: tuple[Without, ...] = ()
-            for part in keywords.parts:
+            for part in joints.grouped(keywords.parts) if isinstance(keywords, Both) else keywords.parts:
                 plain = _plain(part)
                 if plain is None or ((plain.needed or plain.unwanted) and isinstance(keywords, Either)):
                     return None
@@ -196,6 +247,8 @@ def _word(keywords: Keywords) -> Term | None:
     match keywords:
         case Term():
             return keywords
+        case Either(parts=(_, Term() as number)) if joints.is_number(keywords):
+            return number
         case Either(parts=(Term(bare) as word, Wild(text))) if bare == text.strip("?") and not patterns.has_gaps(bare):
             return word  # A question mark ends a question, or stands beside a word with punctuation.
         case Wild(text) if not patterns.has_gaps(text.strip("?")):

@@ -28,8 +28,13 @@ def test_words_with_joints_are_listed_without_them(text: str, words: list[str]) 
 @pytest.mark.parametrize(
     ("query", "number"),
     [
-        ("+49 30 1234567", "+49 30 1234567"),
         ("(030) 123-4567", "030 123-4567"),
+        ("4711001 4711002 4711003", "4711001 4711002 4711003"),
+        ("AB12 CD34 EF56 GH78", "AB12 CD34 EF56 GH78"),
+        ("ABC 1234", "ABC 1234"),
+        ("DN 50", "DN 50"),
+        ("A 4", None),
+        ("dn 50", None),
         ("2024 report 12", None),
         ("2019 2020 2021", None),
     ],
@@ -44,6 +49,12 @@ def test_neighbours_that_are_groups_of_a_number_also_find_it_as_one_word(query: 
         assert isinstance(widened_keywords, Either)
         assert widened_keywords.parts[1] == Term(number)
         assert joints.is_number(widened_keywords)
+
+
+@pytest.mark.parametrize("query", ["+49 30 1234567", "4111 1111 1111 1112", "1111 1111"])
+def test_groups_that_may_stand_in_another_number_find_one_word_alone(query: str) -> None:
+    widened = joints.widen(Query((), Fulltext(keywords.read(query, QueryLimits()))))
+    assert widened.condition == Fulltext(Term(query))
 
 
 def test_where_any_word_is_enough_a_number_counts_as_a_whole() -> None:

@@ -7,6 +7,7 @@ from muniment.repository.search.aql.rewriting import relaxation
 from muniment.repository.search.aql.tree import (
     AnyWord,
     Both,
+    Either,
     ExpressionSet,
     Fulltext,
     Keywords,
@@ -27,9 +28,9 @@ def read(text: str) -> Keywords:
     return read
 
 
-def relaxed(text: str) -> Keywords | None:
-    """Return what keywords are relaxed to; None if they stay."""
-    query = relaxation.relax(Query(condition=Fulltext(read(text))))
+def relaxed(text: str, *held: Keywords) -> Keywords | None:
+    """Return what keywords are relaxed to; None if they stay. Something holds each of ``held``."""
+    query = relaxation.relax(Query(condition=Fulltext(read(text))), held.__contains__)
     if query is None:
         return None
     assert isinstance(query.condition, Fulltext)
@@ -104,8 +105,38 @@ def test_phrases_and_wildcards_are_held(held: str) -> None:
     )
 
 
+def test_words_with_digits_are_held_if_something_has_them() -> None:
+    one, other, code = Term("x-1"), Term("2024"), Both((Term("DN"), Term("50")), loose=True)
+    assert relaxed("a x-1", one) == AnyWord(A, (A,), (one,))
+    assert relaxed("a x-1") == AnyWord(read("a x-1"), (A, one))
+    assert relaxed("a DN 50", code) == AnyWord(A, (A,), (code,))
+    assert relaxed("a x-1 2024 c", Both((one, other))) == AnyWord(read("a c"), (A, C), (one, other))
+    assert relaxed("a x-1 2024", one, other) == AnyWord(A, (A,), (Either((one, other)),))
+    assert relaxed("a x-1 2024", other) == AnyWord(read("a x-1"), (A, one), (other,))
+    assert relaxed("x-1 2024", Both((one, other))) is None
+    assert relaxed("x-1 2024", one, other) == AnyWord(read("x-1 2024"), (), (Either((one, other)),))
+    assert relaxed("DN 50", code) is None
+
+
+def test_in_a_sentence_only_words_with_digits_that_name_one_thing_are_held() -> None:
+    words = "a b c d e"
+    for held in ("abc-1234", "x123", "12345"):
+        assert relaxed(f"{words} {held}", Term(held)) == AnyWord(
+            read(words), tuple(map(Term, words.split())), (Term(held),)
+        )
+    for other in ("x-15", "15.4", "5", "2024"):
+        anything = relaxed(f"{words} {other}", Term(other))
+        assert isinstance(anything, AnyWord)
+        assert anything.needed == ()
+
+
+def test_what_is_near_in_meaning_has_the_number_too() -> None:
+    asked = relaxation.question(Query(condition=Fulltext(read("a x-1"))), lambda _keywords: True)
+    assert asked == ("a x-1", Query(condition=Fulltext(Both((Term("x-1"),)))))
+
+
 def test_of_a_great_many_words_the_first_ones_are_relaxed() -> None:
-    many = [f"w{number}" for number in range(relaxation.MOST_WORDS + 2)]
+    many = ["w" * (number + 1) for number in range(relaxation.MOST_WORDS + 2)]
     anything = relaxed(" ".join(many))
     assert isinstance(anything, AnyWord)
     assert [word.text for word in anything.words] == many[: relaxation.MOST_WORDS]
