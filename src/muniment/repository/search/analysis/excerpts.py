@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 from muniment.ground.caches import Cache
-from muniment.repository.search.analysis import cutting
+from muniment.repository.search.analysis import cutting, variants
 from muniment.repository.search.analysis.analysis import Analyser, Span, Way
 from muniment.repository.search.analysis.text import BREAK
 from muniment.repository.search.aql import patterns
@@ -400,6 +400,9 @@ def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> li
                 about = about._replace(weight=_STOP_WORD)
             ways = analyser.ways(leaf.text)
             term_patterns = [_of_way(about, way) for way in ways]
+            if ways and (thousands := variants.thousands(ways[0].words[0][1])):
+                kind = _Kind(True, ways[0].language)
+                term_patterns.append(_Pattern(about, _literal([*enumerate(thousands)]), thousands[0], kind))
             return [*term_patterns, _fuzzy(about, analyser, leaf, ways[0])] if leaf.fuzzy and ways else term_patterns
         case _:
             assert_never(leaf)

@@ -211,6 +211,14 @@ def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     )
 
 
+def thousands(word: str) -> list[str]:
+    """Return the parts of a number of more than three digits between which signs or blanks may stand."""
+    if not (word.isascii() and word.isdigit()) or len(word) < 4:
+        return []
+    first = len(word) % 3
+    return [part for part in (word[:first], *(word[at : at + 3] for at in range(first, len(word), 3))) if part]
+
+
 def _without_separators(unit: re.Match[str]) -> str:
     return _SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0]
 
