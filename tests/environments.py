@@ -1,13 +1,20 @@
 """Environments for other people's programs that need what the house has in other versions, or not at all."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from muniment.ground import locks
+
 ROOT = Path(__file__).parent.parent
+FETCH_SECONDS = 300
+"""How long fetching a file may take."""
 
 
 def environment(lock: Path, *options: str) -> Path:
@@ -16,11 +23,72 @@ def environment(lock: Path, *options: str) -> Path:
     Where no package registry is to be reached, the test is skipped.
     """
     mark = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    folder = ROOT / "var" / f"{lock.stem}-{mark}"
-    if not (folder / "ready").exists():
-        _make(folder, "--require-hashes", *options, "-r", str(lock))
-        (folder / "ready").touch()
+    with _folder(f"{lock.stem}-{mark}") as folder:
+        if not (folder / "ready").exists():
+            _make(folder, "--require-hashes", *options, "-r", str(lock))
+            (folder / "ready").touch()
     return folder
+
+
+def node_environment(locked: Path) -> Path:
+    """Give the folder of the programs that a folder's package-lock.json lists, installed if they are not there yet.
+
+    Where there is no npm, or no package registry is to be reached, the test is skipped.
+    """
+    mark = hashlib.sha256((locked / "package-lock.json").read_bytes()).hexdigest()[:16]
+    with _folder(f"{locked.name}-{mark}") as folder:
+        if not (folder / "node_modules" / ".bin").exists():
+            _install(locked, folder)
+    return folder / "node_modules" / ".bin"
+
+
+class NoJar(Exception):
+    """A file of Maven's registry cannot be fetched here."""
+
+
+def maven_jar(artefact: str, sha256: str) -> Path:
+    """Give a file of Maven's registry, ``group:name:version`` with its kind; it is kept between runs. Raises NoJar."""
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        raise NoJar("Java and Maven are not installed.")
+    with _folder("jars") as folder:
+        file = folder / f"{sha256}.jar"
+        if not file.exists():
+            fetch = subprocess.run(
+                [
+                    *("mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"),
+                    *(f"-Dartifact={artefact}", f"-DoutputDirectory={folder / 'new'}"),
+                ],
+                capture_output=True,
+                text=True,
+                timeout=FETCH_SECONDS,
+                check=False,
+            )
+            if fetch.returncode != 0:
+                raise NoJar(f"{artefact} cannot be fetched: {fetch.stdout[-500:]}")
+            (new,) = (folder / "new").iterdir()
+            assert hashlib.sha256(new.read_bytes()).hexdigest() == sha256, artefact
+            new.replace(file)
+    return file
+
+
+@contextmanager
+def _folder(name: str) -> Iterator[Path]:
+    """Name a folder that is kept between runs, and that one process alone may make."""
+    kept = ROOT / "var"
+    kept.mkdir(exist_ok=True)
+    with locks.hold(kept / f".{name}.lock"):
+        yield kept / name
+
+
+def _install(locked: Path, folder: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed.")
+    shutil.copytree(locked, folder, dirs_exist_ok=True)
+    npm = ["npm", "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(npm, capture_output=True, text=True, timeout=600, check=False)
+    if "EAI_AGAIN" in done.stderr or "ENOTFOUND" in done.stderr:
+        pytest.skip(f"{locked.name} cannot be installed: no package registry is to be reached.")
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def with_our_wheel(folder: Path) -> Path:

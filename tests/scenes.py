@@ -491,7 +491,14 @@ class Site:
     def keywords(self, q: str, *, person: Person | None = None, **parameters: str) -> "Feed":
         """Search by the simple keyword language and read the feed. Unless it says so, the search is not relaxed."""
         spelled = {"q": q, "words": "all"} | {name.replace("_", "-"): value for name, value in parameters.items()}
-        answer = self.http.get(self.search_address, params=spelled, headers=self.bearer(person))
+        return self.feed(self.search_address, spelled, person=person)
+
+    def feed(
+        self, address: str, parameters: Mapping[str, str] | None = None, *, person: Person | None = None
+    ) -> "Feed":
+        """Get a feed in Atom."""
+        headers = self.bearer(person) | {"Accept": "application/atom+xml"}
+        answer = self.http.get(address, params=parameters, headers=headers)
         assert answer.status_code == 200, answer.text
         return Feed(answer, self)
 

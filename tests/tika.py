@@ -4,10 +4,8 @@ The real one is release 1.28.5, the newest whose server the tests' registry offe
 in the same form.
 """
 
-import hashlib
 import http.client
 import os
-import shutil
 import signal
 import ssl
 import subprocess
@@ -22,10 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from muniment.ground import locks
 from muniment.ground.certificates import Certificates
 from muniment.repository.store.extraction.tika.tika import LOOK
-from tests.environments import ROOT
+from tests.environments import ROOT, NoJar, maven_jar
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -35,42 +32,8 @@ SHA256 = "3964c65a36c8b0102f85b268b0c404a42bec9a77b21bc6057ed7e8ec20f9d508"
 CONFIGURATION = ROOT / "examples" / "tika.xml"
 """What `make tika` starts its server with, too."""
 
-START_SECONDS = 300
-"""How long a test that needs the real server may take, because the first one fetches it."""
-
 Behaviour = Callable[[BaseHTTPRequestHandler, bytes], None]
 """Answers a request with this body."""
-
-
-class NoTika(Exception):
-    """The server cannot be fetched or started here."""
-
-
-def fetched(artefact: str, sha256: str) -> Path:
-    """Give a file of Maven's registry, ``group:name:version`` with its kind; it is kept between runs. Raises NoTika."""
-    if shutil.which("mvn") is None or shutil.which("java") is None:
-        raise NoTika("Java and Maven are not installed.")
-    folder = ROOT / "var" / "tika"
-    folder.mkdir(parents=True, exist_ok=True)
-    with locks.hold(folder / ".lock"):
-        file = folder / f"{sha256}.jar"
-        if not file.exists():
-            fetch = subprocess.run(
-                [
-                    *("mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"),
-                    *(f"-Dartifact={artefact}", f"-DoutputDirectory={folder / 'new'}"),
-                ],
-                capture_output=True,
-                text=True,
-                timeout=START_SECONDS,
-                check=False,
-            )
-            if fetch.returncode != 0:
-                raise NoTika(f"{artefact} cannot be fetched: {fetch.stdout[-500:]}")
-            (new,) = (folder / "new").iterdir()
-            assert hashlib.sha256(new.read_bytes()).hexdigest() == sha256, artefact
-            new.replace(file)
-    return file
 
 
 class TikaProcess:
@@ -125,8 +88,8 @@ class TikaProcess:
 
 @contextmanager
 def running_tika(folder: Path, port: int = 0) -> Iterator[TikaProcess]:
-    """Start a real server for the block, on a free port if none is given. Raises NoTika."""
-    server = TikaProcess(_without_rar(fetched(f"org.apache.tika:tika-server:{VERSION}", SHA256)), folder, port)
+    """Start a real server for the block, on a free port if none is given. Raises NoJar."""
+    server = TikaProcess(_without_rar(maven_jar(f"org.apache.tika:tika-server:{VERSION}", SHA256)), folder, port)
     server.start()
     try:
         yield server
@@ -233,7 +196,7 @@ def main(port: int) -> None:
             )
             with suppress(KeyboardInterrupt):
                 signal.pause()
-    except NoTika as missing:
+    except NoJar as missing:
         sys.exit(str(missing))
 
 

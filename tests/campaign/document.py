@@ -154,7 +154,7 @@ _HEADERS: Mapping[str, Json] = {
     "If-Range": {"enum": ['"1"', "x"]},
 }
 
-_MEDIA_TYPES: Mapping[str, tuple[str, ...]] = {"*/*": ("text/plain", "application/octet-stream")}
+_MEDIA_TYPES: Mapping[str, tuple[str, ...]] = {"application/octet-stream": ("text/plain", "application/octet-stream")}
 _GENERATED = ("application/json", "application/x-www-form-urlencoded", "application/xml", "multipart/form-data")
 """What bodies are made of; the vendor's media types are read by the same readers."""
 
@@ -203,8 +203,8 @@ def _schema(path: str, parameter: Json) -> Json:
         return _HEADERS[name]
     if parameter.get("description") == _NO_EFFECT:
         return {"enum": ["true", "false", "1", "é\U0001f5c4"]}
-    if "const" in parameter.get("schema", {}):
-        return {"enum": [parameter["schema"]["const"], "x"]}
+    if len(only := parameter.get("schema", {}).get("enum", ())) == 1:
+        return {"enum": [*only, "x"]}
     return {**_QUERY, **_NOT_OFFERED}[name]
 
 

@@ -18,12 +18,13 @@ from muniment.repository.store import repositories
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.tika import tika
 from muniment.repository.store.objects import found_properties
-from tests.tika import START_SECONDS, NoTika, TikaProcess, fetched, running_tika
+from tests.environments import FETCH_SECONDS, NoJar, maven_jar
+from tests.tika import TikaProcess, running_tika
 from tests.unit.repository import sample_files as made
 from tests.unit.repository.store.extraction.draining import drain
 from tests.unit.repository.store.extraction.test_extractor import Folder, keep
 
-pytestmark = [pytest.mark.campaign, pytest.mark.only("sqlite"), pytest.mark.timeout(3 * START_SECONDS)]
+pytestmark = [pytest.mark.campaign, pytest.mark.only("sqlite"), pytest.mark.timeout(3 * FETCH_SECONDS)]
 
 RELEASE = "3.3.1"
 MODULES = {
@@ -56,12 +57,12 @@ def documents() -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     try:
         for module, digest in MODULES.items():
-            jar = fetched(f"org.apache.tika:tika-parser-{module}-module:{RELEASE}:jar:tests", digest)
+            jar = maven_jar(f"org.apache.tika:tika-parser-{module}-module:{RELEASE}:jar:tests", digest)
             with zipfile.ZipFile(jar) as archive:
                 for name in (*FILES, LOCKED):
                     if f"test-documents/{name}" in archive.namelist():
                         found[name] = archive.read(f"test-documents/{name}")
-    except NoTika as missing:
+    except NoJar as missing:
         pytest.skip(str(missing))
     return found
 
@@ -71,7 +72,7 @@ def server(tmp_path: Path) -> Iterator[TikaProcess]:
     try:
         with running_tika(tmp_path) as running:
             yield running
-    except NoTika as missing:
+    except NoJar as missing:
         pytest.skip(str(missing))
 
 

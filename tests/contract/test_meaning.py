@@ -269,7 +269,7 @@ def test_an_explanation_says_what_nearness_adds(shelf: Shelf, follow: Callable[[
         assert answer.hit
         assert [match.term for match in answer.matches] == terms
         assert [match.by_meaning for match in answer.matches] == [term == "by meaning" for term in terms]
-        assert sum(float(match.weight) for match in answer.matches) == pytest.approx(float(answer.score or 0))
+        assert sum(match.weight for match in answer.matches) == pytest.approx(answer.score or 0)
 
 
 class Failing(ToyEmbedding):

@@ -68,7 +68,8 @@ class Pair:
     def found(self, header: dict[str, str]) -> httpx.Response:
         """Search the repository for the word that the test keeps."""
         with self.repository.client() as http:
-            return http.get("/rest/repositories/archive/search?q=charter", headers=header)
+            asked = {"Accept": "application/atom+xml", **header}
+            return http.get("/rest/repositories/archive/search?q=charter", headers=asked)
 
     def close(self) -> None:
         """End both."""

@@ -80,8 +80,7 @@ def test_2_8_parameters_without_effect_are_accepted(site: Site, parameter: str) 
     word = site.world.word()
     made = site.create(word)
     site.world.catch_up()
-    answer = site.http.get(site.search_address, params={"q": word, parameter: "default"}, headers=site.bearer())
-    assert Feed(answer, site).ids == [made]
+    assert site.feed(site.search_address, {"q": word, parameter: "default"}).ids == [made]
 
 
 DEEP: dict[str, Any] = {"expression-type": "fulltext", "value": "a"}

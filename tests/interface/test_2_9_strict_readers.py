@@ -74,8 +74,8 @@ def test_2_9_an_entry_in_json_has_its_keys_in_order_and_no_more(site: Site, word
                 {"name": site.world.writer.id, "uri": f"{site.base}{site.repository}/users/{site.world.writer.id}"}
             ]
             assert entry["terms"] == [word]
-            assert isinstance(entry["score"], str)
-            assert float(entry["score"]) > 0
+            assert isinstance(entry["score"], float)
+            assert entry["score"] > 0
             assert entry["content"].keys() == CONTENT
             assert entry["content"]["src"] == address
             assert entry["content"]["type"] == entry["content"]["content-type"] == f"{site.names.media_type}+json"

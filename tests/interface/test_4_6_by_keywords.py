@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scenes import Feed, Site, fulltext
+from tests.scenes import Site, fulltext
 
 
 @pytest.fixture
@@ -81,5 +81,5 @@ def test_4_6_next_of_a_get_leads_on(site: Site) -> None:
     first = site.keywords(word, items_per_page="2")
     address = first.link("next")
     assert address is not None
-    second = Feed(site.http.get(address, headers=site.bearer()), site)
+    second = site.feed(address)
     assert set(first.ids) | set(second.ids) == made

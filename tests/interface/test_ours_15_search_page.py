@@ -530,9 +530,7 @@ def test_a_question_is_saved_opened_narrowed_and_removed(site: Site, writer: Rea
         headers=site.bearer() | {"Content-Type": "application/json", "Accept": "application/json"},
     )
     assert [entry["id"] for entry in answer.json()["entries"]] == [one]
-    feed = site.http.get(f"{site.repository}/saved-searches/{search_id}/execution", headers=site.bearer())
-    assert feed.status_code == 200
-    assert feed.text.count("<entry>") == 2
+    assert len(site.feed(f"{site.repository}/saved-searches/{search_id}/execution").entries) == 2
     other = Reader(site, site.world.reader).open(f"{SEARCH}/saved")
     assert f"Mine {word}" in other.text
     assert f"Remove Mine {word}" not in other.answer.text

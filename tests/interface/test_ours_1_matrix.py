@@ -37,7 +37,7 @@ THINGS = (f"{VENDOR}+json", f"{VENDOR}+xml", "application/json", "application/xm
 FEEDS = (f"{VENDOR}+json", ATOM, *THINGS[1:])
 HITS = (ATOM, "application/xml", f"{VENDOR}+xml", f"{VENDOR}+json", "application/json", HAL)
 HOME = ("application/home+json", "application/home+xml", *THINGS[:4])
-"""What is offered, the best first: for a thing, a list, a search and the home document."""
+"""What is offered, the best first: for a thing, a list or a GET of hits, a query in XML, the home document."""
 
 ERRORS = {**dict(zip(THINGS, THINGS, strict=True)), ATOM: "application/xml"}
 ERRORS |= {"application/home+xml": "application/xml", "application/home+json": "application/json"}
@@ -110,7 +110,7 @@ def offered(method: str, end: str) -> Collection[str]:
     if end in LISTS and (method == "GET" or end == "results"):
         return FEEDS
     if end in SEARCHES:
-        return HITS
+        return HITS if method == "POST" else FEEDS
     return HOME if end == "services" else THINGS
 
 

@@ -297,7 +297,7 @@ def test_ours_5_a_search_carries_whole_objects_in_both_spellings_and_next_keeps_
     assert set(entry["content"]["properties"]) == {"r_object_id", "r_object_type", "object_name", "title"}
     posted = site.post_search(site.aql(fulltext(cabinet.word)), {"inline": "true", "items-per-page": "1"})
     feed = Feed(posted, site)
-    for one in (feed, Feed(site.http.get(feed.link("next") or "", headers=site.bearer()), site)):
+    for one in (feed, site.feed(feed.link("next") or "")):
         (element,) = one.entries[0].findall(f"{ATOM}content/*")
         own = site.http.get(
             f"{site.repository}/documents/{one.ids[0]}", headers=site.bearer() | {"Accept": "application/xml"}

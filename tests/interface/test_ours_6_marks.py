@@ -30,7 +30,7 @@ def test_ours_6_every_page_and_collapsed_hits_have_marks(site: Site) -> None:
         site.create("x", f"{number} {word}".encode())
     site.world.catch_up()
     first = site.keywords(word, marks="true", items_per_page="1")
-    second = Feed(site.http.get(first.link("next") or "", headers=site.bearer()), site)
+    second = site.feed(first.link("next") or "")
     assert first.ids != second.ids
     assert marked(site, first) == marked(site, second) == [word]
     assert marked(site, site.keywords(word, marks="true", collapse="content", items_per_page="1")) == [word]

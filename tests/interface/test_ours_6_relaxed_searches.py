@@ -24,19 +24,14 @@ class Shelf(NamedTuple):
 
     def ask(self, q: str, **parameters: str) -> Feed:
         """Type a question, as a person does."""
-        answer = self.site.http.get(
-            self.site.search_address,
-            params={"q": q, "words": "auto"} | {name.replace("_", "-"): value for name, value in parameters.items()},
-            headers=self.site.bearer(),
-        )
-        assert answer.status_code == 200, answer.text
-        return Feed(answer, self.site)
+        spelled = {name.replace("_", "-"): value for name, value in parameters.items()}
+        return self.site.feed(self.site.search_address, {"q": q, "words": "auto"} | spelled)
 
     def follow(self, feed: Feed, rel: str) -> Feed:
         """Follow a link of a feed."""
         address = feed.link(rel)
         assert address is not None, feed.answer.text
-        return Feed(self.site.http.get(address, headers=self.site.bearer()), self.site)
+        return self.site.feed(address)
 
     @property
     def all_words(self) -> str:
@@ -211,8 +206,8 @@ def test_ours_6_a_saved_search_is_relaxed_only_if_its_execution_asks_for_it(shel
     made = site.http.post(f"{site.repository}/saved-searches", json=body, headers=site.bearer())
     assert made.status_code == 201, made.text
     (here,) = [link["href"] for link in made.json()["links"] if link["rel"].endswith("/search-execution")]
-    assert Feed(site.http.get(here, headers=site.bearer()), site).ids == [shelf.every]
-    feed = Feed(site.http.get(here, params={"words": "any"}, headers=site.bearer()), site)
+    assert site.feed(here).ids == [shelf.every]
+    feed = site.feed(here, {"words": "any"})
     assert feed.ids[0] == shelf.every
     assert len(feed.ids) == 3
     assert shelf.follow(feed, shelf.all_words).ids == [shelf.every]
@@ -221,13 +216,12 @@ def test_ours_6_a_saved_search_is_relaxed_only_if_its_execution_asks_for_it(shel
 def test_ours_6_several_repositories_are_relaxed_together(shelf: Shelf) -> None:
     site = shelf.site
     address = f"/{site.names.prefix}/search"
-    answer = site.http.get(address, params={"q": shelf.question, "words": "auto"}, headers=site.bearer())
-    feed = Feed(answer, site)
+    feed = site.feed(address, {"q": shelf.question, "words": "auto"})
     assert feed.ids[0] == shelf.every
     assert set(feed.ids) == {shelf.every, shelf.two, shelf.one}
     assert relaxed(feed)
     assert shelf.follow(feed, shelf.all_words).ids == [shelf.every]
-    strict = Feed(site.http.get(address, params={"q": shelf.question, "words": "all"}, headers=site.bearer()), site)
+    strict = site.feed(address, {"q": shelf.question, "words": "all"})
     assert (strict.ids, relaxed(strict)) == ([shelf.every], False)
 
 
@@ -239,12 +233,8 @@ def test_ours_6_what_a_caller_may_not_see_changes_nothing(shelf: Shelf) -> None:
     for number in range(3):
         site.create(f"hidden {number}", shelf.question.encode())
     site.world.catch_up()
-    answer = site.http.get(
-        site.search_address,
-        params={"q": shelf.question, "words": "auto", "items-per-page": "3"},
-        headers=site.bearer(stranger),
-    )
-    feed = Feed(answer, site)
+    asked = {"q": shelf.question, "words": "auto", "items-per-page": "3"}
+    feed = site.feed(site.search_address, asked, person=stranger)
     assert feed.ids[0] == shelf.every
     assert set(feed.ids) == {shelf.every, shelf.two, shelf.one}
 
@@ -278,8 +268,8 @@ def test_ours_6_an_explanation_of_a_relaxed_hit_adds_up(shelf: Shelf) -> None:
         )
         told = answer.json()
         assert told["hit"] is True, told
-        weights = [float(match["weight"]) for match in told["matches"]]
-        assert sum(weights) == pytest.approx(float(told["score"]), abs=0.001)
+        weights = [match["weight"] for match in told["matches"]]
+        assert sum(weights) == pytest.approx(told["score"], abs=0.001)
         assert [match.get("found-in", "together") for match in told["matches"]].count("together") == 1
 
 
@@ -320,8 +310,7 @@ def test_a_typed_word_or_number_in_either_spelling_gives_the_same_hits_in_the_sa
     site.world.catch_up()
 
     def asked(q: str) -> list[str]:
-        answer = site.http.get(site.search_address, params={"q": q, "words": "auto"}, headers=site.bearer())
-        return [str(found) for found in Feed(answer, site).ids]
+        return [str(found) for found in site.feed(site.search_address, {"q": q, "words": "auto"}).ids]
 
     assert sorted(asked(one)) == sorted(ids[:2])
     assert asked(other) == asked(one)

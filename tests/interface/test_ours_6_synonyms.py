@@ -8,9 +8,7 @@ from tests.scenes import Feed, Loop, Site
 
 
 def ask(site: Site, q: str, **parameters: str) -> Feed:
-    answer = site.http.get(site.search_address, params={"q": q, "words": "auto"} | parameters, headers=site.bearer())
-    assert answer.status_code == 200, answer.text
-    return Feed(answer, site)
+    return site.feed(site.search_address, {"q": q, "words": "auto"} | parameters)
 
 
 @pytest.mark.parametrize("how", ["all", "any"])

@@ -37,11 +37,9 @@ def test_ours_6_operators_of_a_typed_question_are_words_and_the_sequence_comes_f
     found = ask(site, asked)
     assert found.ids == [sequence, both, one]
     assert ask(site, asked, words="any").ids == found.ids
-    strict = Feed(
-        site.http.get(found.link(f"{site.names.own_linkrel_base}/all-words") or "", headers=site.bearer()), site
-    )
+    strict = site.feed(found.link(f"{site.names.own_linkrel_base}/all-words") or "")
     assert strict.ids == [sequence, both]
-    assert Feed(site.http.get(found.link("self") or "", headers=site.bearer()), site).ids == found.ids
+    assert site.feed(found.link("self") or "").ids == found.ids
 
 
 def test_ours_6_operators_of_the_language_stay_where_all_words_are_needed(site: Site) -> None:
@@ -59,9 +57,9 @@ def test_ours_6_the_field_asks_for_all_words_by_default(site: Site) -> None:
     a, b = site.world.word(), site.world.word()
     one = site.create("x", a.encode())
     site.world.catch_up()
-    answer = site.http.get(site.search_address, params={"q": f"{a} or {b}"}, headers=site.bearer())
-    relaxed = answer.headers.get("Muniment-Words")
-    assert (Feed(answer, site).ids, relaxed) == ([one], None if site.kind == "field" else "any")
+    feed = site.feed(site.search_address, {"q": f"{a} or {b}"})
+    relaxed = feed.answer.headers.get("Muniment-Words")
+    assert (feed.ids, relaxed) == ([one], None if site.kind == "field" else "any")
 
 
 def test_ours_6_fields_narrow_a_typed_question(site: Site) -> None:
@@ -135,7 +133,7 @@ def test_ours_6_fields_in_several_repositories(site: Site) -> None:
 
     def everywhere(q: str) -> list[str | None]:
         address = f"/{site.names.prefix}/search"
-        return Feed(site.http.get(address, params={"q": q, "words": "auto"}, headers=site.bearer()), site).ids
+        return site.feed(address, {"q": q, "words": "auto"}).ids
 
     assert everywhere(f"{word} type:folder") == [cabinet]
     assert set(everywhere(f"{word} in:nowhere")) == {cabinet, plain}, "in no repository a folder: words"

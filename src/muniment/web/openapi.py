@@ -21,6 +21,9 @@ from muniment.web.answers.responses import SHARED, Table
 
 Json: TypeAlias = dict[str, Any]
 
+_ANY, _BYTES = "*/*", "application/octet-stream"
+_NO_LETTER = re.compile(r"[^a-z0-9]+")
+_NULL = {"type": "null"}
 _OPEN_PART = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.NONE: [],
@@ -84,7 +87,7 @@ def document(
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
-    return {
+    described = {
         "openapi": "3.1.0",
         "info": {
             "title": "Muniment",
@@ -105,6 +108,7 @@ def document(
             },
         },
     }
+    return {part: _for_generators(described[part]) for part in described}
 
 
 def template(path: str) -> str:
@@ -124,7 +128,7 @@ def _operation(
     credentials = table.credentials_of(address, operation)
     description: Json = {
         "tags": [table.name],
-        "operationId": re.sub(r"[^a-z0-9]+", "_", f"{table.name} {method} {template(address.path)}".lower()).strip("_"),
+        "operationId": _NO_LETTER.sub("_", f"{table.name} {method} {template(address.path)}".lower()).strip("_"),
         "summary": operation.sentence,
         "security": callers.security(safe=method == "GET")
         if credentials is CredentialKind.CALLER
@@ -142,8 +146,17 @@ def _operation(
         "responses": _responses(address.refusals, operation.answers, table.shape_of(address), refusal_responses),
     }
     if operation.body:
-        description["requestBody"] = {"required": True, "content": _content(operation.body)}
+        description["requestBody"] = _body(operation.body)
     return description
+
+
+def _body(content: Content) -> Json:
+    """No generator can make a body of any media type: it is described as bytes."""
+    described = _content(content)
+    if described.pop(_ANY, None) is None:
+        return {"required": True, "content": described}
+    note = "Content may be of any media type; `Content-Type` says which."
+    return {"required": True, "description": note, "content": described}
 
 
 def _responses(
@@ -198,7 +211,10 @@ def _contents(address: Address[Any]) -> Iterator[Content]:
 
 
 def _content(content: Content) -> Json:
-    return {media_type: {"schema": _schema(kind)} for media_type, kind in content.items()}
+    described = {media_type: {"schema": _schema(kind)} for media_type, kind in content.items() if media_type != _ANY}
+    if _ANY in content:
+        described |= {media_type: {"schema": _schema(content[_ANY])} for media_type in (_BYTES, _ANY)}
+    return described
 
 
 def _types(form: "type[Any] | tuple[type[Any], ...] | Mapping[str, Any]") -> tuple[type[Any], ...]:
@@ -212,3 +228,38 @@ def _schema(form: "type[Any] | tuple[type[Any], ...] | Mapping[str, Any]") -> Ma
         return form
     references = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in _types(form)]
     return references[0] if len(references) == 1 else {"anyOf": references}
+
+
+def _for_generators(part: Any) -> Any:
+    """Write a schema in the words that client generators know.
+
+    They know no constant, no choice without a type, and null only as one of several types. They spell names in their
+    own way, so of two properties with the same letters the first is described. For some, an object has no further
+    properties unless its schema says so.
+    """
+    if isinstance(part, list):
+        return [each if each == _NULL else _for_generators(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if part == _NULL:
+        return {}
+    if isinstance(part.get("const"), str):
+        part = {"enum": [part["const"]]}
+    if isinstance(part.get("enum"), list):
+        part = {"type": "string", **part}
+    if part.get("type") == "object" and "properties" in part:
+        part = _with_clear_names(part)
+    return {name: _for_generators(each) for name, each in part.items()}
+
+
+def _with_clear_names(schema: Json) -> Json:
+    names: dict[str, str] = {}
+    for name in schema["properties"]:
+        names.setdefault(_NO_LETTER.sub("", name.lower()), name)
+    kept = {name: schema["properties"][name] for name in names.values()}
+    return {
+        **schema,
+        "properties": kept,
+        "required": [name for name in schema.get("required", ()) if name in kept],
+        "additionalProperties": len(kept) < len(schema["properties"]) or schema.get("additionalProperties", True),
+    }

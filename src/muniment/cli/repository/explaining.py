@@ -78,13 +78,13 @@ def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> C
 
 
 def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
-    outcome = f"a hit, score {document['score']}," if document["hit"] else "no hit"
+    outcome = f"a hit, score {document['score']:.4f}," if document["hit"] else "no hit"
     yield f"{name} ({document['object-id']}) is {outcome} for {document['user']}."
     for match in document["matches"]:
         names = ", ".join(match.get("properties", ()))
         where = "together" if "together" in match else f"in the {' and the '.join(match.get('found-in', ()))}"
         what = match["term"] if "by-meaning" in match else f"{match['term']!r} {where}"
-        yield f"{_WITHIN}{match['weight']}  {what}{f' ({names})' if names else ''}"
+        yield f"{_WITHIN}{match['weight']:.4f}  {what}{f' ({names})' if names else ''}"
     for reason in document["reasons"]:
         place = f" ({reason['place']})" if "place" in reason else ""
         yield f"{_WITHIN}{reason['message']}{place}"

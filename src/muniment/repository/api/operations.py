@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import msgspec
+
 from muniment.repository.api.context import Answering, RepositoryContext
 from muniment.repository.api.shapes.object_body import JsonMetadata
 from muniment.repository.api.wire import parameters, spelling
@@ -36,11 +38,14 @@ class Form(enum.Enum):
     """What makes an object: metadata, or metadata and content in parts, or content alone if the address has a name."""
 
 
+class QueryDocument(msgspec.Struct):
+    """A query document in JSON (docs/aql.md)."""
+
+
 Described = type[Any] | tuple[type[Any], ...] | Form | None
 """The first of several types says in which media types they come."""
 
 _HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
-_QUERY: Schema = {"type": "object", "description": "The same query document in JSON (docs/aql.md)."}
 _PARTS: Schema = {
     "type": "object",
     "description": "Metadata, then content: parts are known by order and media type, not by name.",
@@ -153,8 +158,8 @@ def content(described: Described, names: RepositoryNames, root: str = "") -> Con
     xml: tuple[str, ...] = (f"{names.media_type}+xml", "application/xml")
     space = f"in the namespace {names.vocab_namespace}"
     if described is Form.QUERY:
-        text = _text(f"A query document: `search` {space} (docs/aql.md).")
-        return {**dict.fromkeys((*xml, "text/xml"), text), **dict.fromkeys((*json, spelling.HAL), _QUERY)}
+        text = _text(f"The same query document in XML: `search` {space} (docs/aql.md).")
+        return {**dict.fromkeys((*json, spelling.HAL), QueryDocument), **dict.fromkeys((*xml, "text/xml"), text)}
     text = _text(f"The same elements: `{root or _root(described)}` {space}.")
     first = _types(described)[0]
     if first is HomeDocument:

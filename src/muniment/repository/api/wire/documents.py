@@ -283,7 +283,7 @@ class EntryDocument(msgspec.Struct):
     summary: str
     content: EntryContent
     links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
-    score: str | msgspec.UnsetType = msgspec.UNSET
+    score: float | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
     marks: "list[MarkDocument] | msgspec.UnsetType" = msgspec.UNSET
     copies: int | msgspec.UnsetType = msgspec.UNSET

@@ -216,7 +216,7 @@ def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, 
         "summary": _clean(entry.summary),
     }
     if entry.score is not None:
-        document["score"] = _score(entry.score)
+        document["score"] = round(entry.score, 4)
         document["terms"] = [_clean(term) for term in entry.terms]
     if entry.marks is not None:
         document["marks"] = [{"start": start, "end": end} for start, end in entry.written_marks()]
@@ -228,10 +228,6 @@ def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, 
     if links:
         document["links"] = (Link("edit", entry.address), *entry.links)
     return document
-
-
-def _score(score: float) -> str:
-    return f"{score:.4f}"
 
 
 def _clean(text: str) -> str:

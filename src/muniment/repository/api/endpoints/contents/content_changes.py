@@ -43,7 +43,7 @@ async def add(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """Replace a content of an object."""
+    """Replace the bytes of a content of an object."""
     caller = await enter(request, context)
     names, values = context.names, parameters.read(request)
     wanted, object_id = content_requests.read_wanted(values, names), representations.identifier(request)

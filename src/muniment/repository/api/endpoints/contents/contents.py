@@ -51,7 +51,7 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 
 async def media(request: Request, context: RepositoryContext) -> Response:
-    """Download a content of an object, whole or one range of it."""
+    """Download the bytes of a content of an object, whole or one range of them."""
     caller = await enter(request, context)
     return await download(
         request, context, caller, content_requests.read_wanted(parameters.read(request), context.names)
@@ -83,7 +83,7 @@ async def download(
 
 
 async def describe(request: Request, context: RepositoryContext) -> Response:
-    """Describe a content of an object."""
+    """Describe a content of an object by its name, format, size and links, without its bytes."""
     caller, media_type = await enter_for_thing(request, context)
     names = context.names
     wanted = content_requests.read_wanted(parameters.read(request), names)

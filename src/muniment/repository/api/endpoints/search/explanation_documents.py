@@ -16,7 +16,7 @@ class TermMatchDocument(msgspec.Struct, rename="kebab"):
     """
 
     term: str
-    weight: str
+    weight: float
     together: bool | msgspec.UnsetType = msgspec.UNSET
     by_meaning: bool | msgspec.UnsetType = msgspec.UNSET
     found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
@@ -97,7 +97,7 @@ class ExplanationDocument(msgspec.Struct, rename="kebab"):
     right: RightOutcome
     index: IndexOutcome
     links: list[LinkDocument]
-    score: str | msgspec.UnsetType = msgspec.UNSET
+    score: float | msgspec.UnsetType = msgspec.UNSET
     condition: ConditionPartDocument | msgspec.UnsetType = msgspec.UNSET
     locations: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
     facets: PlainOutcome | msgspec.UnsetType = msgspec.UNSET

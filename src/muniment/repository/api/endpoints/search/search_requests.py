@@ -15,7 +15,7 @@ from muniment.ground.refusals import Malformed
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.endpoints.search import facets, typed_questions
 from muniment.repository.api.endpoints.search.facets import AskedFacets
-from muniment.repository.api.shapes import collections, representations
+from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.representations import View
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.options import RepositoryOptions
@@ -235,6 +235,9 @@ def default_words(options: RepositoryOptions) -> WordsNeeded:
 
 
 def feed_type(request: Request, options: RepositoryOptions) -> str:
-    """Choose Atom, unless the caller likes another type better. Raises NotAcceptable."""
+    """Choose the media type of a search's feed. If the caller likes none better, a query in XML gets Atom, and any
+    other one JSON. Raises NotAcceptable."""
+    if not object_body.is_xml(bodies.media_type(request)):
+        return collections.feed_type(request, options.names)
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))

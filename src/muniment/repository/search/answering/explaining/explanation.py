@@ -46,7 +46,7 @@ class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True)
     """
 
     term: str
-    weight: str
+    weight: float
     by_meaning: bool = False
     together: bool = False
     found_in: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
@@ -90,7 +90,7 @@ class Explanation(msgspec.Struct, frozen=True):
     stored: StoredObject
     user: str
     hit: bool
-    score: str | None
+    score: float | None
     matches: tuple[TermMatch, ...]
     reasons: tuple[Reason, ...]
     type_name: str
@@ -160,7 +160,7 @@ class _Explainer:
         examiner, condition = self._examined(current, may_read=self._permission >= Permission.READ)
         type_name = self._stored.type if current is None else current.document.type
         type_outcome = outcome_of(not self._bound.types or type_name in self._bound.types)
-        score = f"{examination.score or 0.0:.4f}" if is_hit and examination is not None else None
+        score = round(examination.score or 0.0, 4) if is_hit and examination is not None else None
         answer = Explanation(
             stored=self._stored,
             user=self._principals.id,
@@ -290,11 +290,11 @@ class _Explainer:
         return ()
 
 
-def shares(total: str, weights: Sequence[float]) -> list[str]:
-    """Write weights with four decimals that add up to ``total`` exactly, if there are any."""
+def shares(total: float, weights: Sequence[float]) -> list[float]:
+    """Round the weights to four decimals, so that they add up to ``total`` exactly, if there are any."""
     if not weights:
         return []
-    units = round(float(total) * _UNITS)
+    units = round(total * _UNITS)
     exact = [weight * _UNITS for weight in weights]
     parts = [int(weight) for weight in exact]
     by_rest = sorted(range(len(exact)), key=lambda at: parts[at] - exact[at])
@@ -302,13 +302,13 @@ def shares(total: str, weights: Sequence[float]) -> list[str]:
         parts[by_rest[step % len(by_rest)]] += 1
     for step in range(sum(parts) - units):
         parts[by_rest[-1 - step % len(by_rest)]] -= 1
-    return [f"{each / _UNITS:.4f}" for each in parts]
+    return [each / _UNITS for each in parts]
 
 
-def _matches(score: str, examiner: Examiner, by_meaning: float) -> tuple[TermMatch, ...]:
+def _matches(score: float, examiner: Examiner, by_meaning: float) -> tuple[TermMatch, ...]:
     contributions = examiner.contributions()
     exact = [weight for _, _, weight in contributions]
-    rest = float(score) - sum(exact) - by_meaning
+    rest = score - sum(exact) - by_meaning
     extra_weight = [rest] if rest > _TOGETHER else []
     meaning_weight = [by_meaning] if by_meaning else []
     weights = shares(score, exact + meaning_weight + extra_weight)

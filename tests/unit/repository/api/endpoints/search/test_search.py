@@ -62,8 +62,8 @@ class Site:
         self.loop.close()
 
     def feed(self, path: str, **headers: str) -> lxml.etree._Element:
-        """GET a feed."""
-        answer = self.client.get(path, headers=headers)
+        """GET a feed in Atom."""
+        answer = self.client.get(path, headers={"Accept": "application/atom+xml", **headers})
         assert answer.status_code == 200, answer.text
         return lxml.etree.fromstring(answer.content)
 
@@ -211,8 +211,8 @@ def test_each_caller_sees_his_own(site: Site) -> None:
 def test_the_answer_is_of_the_accepted_media_type(site: Site) -> None:
     filled(site, 1)
     for accept, content_type in (
-        ("", "application/atom+xml"),
-        ("*/*", "application/atom+xml"),
+        ("", "application/vnd.muniment+json"),
+        ("*/*", "application/vnd.muniment+json"),
         ("application/xml", "application/xml"),
         ("application/atom+xml", "application/atom+xml"),
         ("application/vnd.muniment+xml", "application/vnd.muniment+xml"),
