@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -183,7 +184,9 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     return RepositoryContext(
         *(transactions, options, callers, DeferringStore(backends.content(installation))),
         *(halves.index, halves.clock, directory_people, people_changes),
-        memory=SearchCache(synonyms, backends.meaning(installation)),
+        memory=SearchCache(
+            synonyms, backends.meaning(installation), partial(repository_spelling.meant, options=options)
+        ),
     )
 
 

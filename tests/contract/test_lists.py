@@ -61,6 +61,7 @@ LISTS = {
     "/rest/repositories/{repository}/objects/{id}/aspects": "members",
     "/rest/repositories/{repository}/wastebasket": "wastebasket",
     "/rest/repositories/{repository}/acls": "acls",
+    "/rest/repositories/{repository}/acls/{acl}/associations": "objects",
     "/rest/repositories/{repository}/types": "object_types",
     "/rest/repositories/{repository}/supported-facets": "type_properties",
     "/rest/repositories/{repository}/formats": "members",

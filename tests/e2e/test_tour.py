@@ -150,6 +150,22 @@ def test_no_password_is_in_the_data_folder_or_the_log(demo: Demo) -> None:
         assert not [password for password in passwords if password.encode() in content], file
 
 
+def test_the_demo_has_the_homes_of_its_people_and_a_cabinet_for_what_is_passing(demo: Demo) -> None:
+    with demo.client() as http:
+        for person in (demo.facts, demo.facts["reader"]):
+            http.headers["Authorization"] = f"Bearer {demo.sign_in(http, person).json()['access_token']}"
+            name = person["username"].partition("@")[0]
+            home = http.get(f"{demo.repository}/users/{name}/home")
+            assert (home.status_code, home.json()["properties"]["object_name"]) == (200, name)
+            cabinets = http.get(f"{demo.repository}/cabinets", params={"filter": "object_name='Temp'"}).json()
+            (temp,) = [entry["content"]["src"] for entry in cabinets["entries"]]
+            made = http.post(
+                f"{temp}/documents".replace("/cabinets/", "/folders/"), json={"properties": {"object_name": name}}
+            )
+            assert made.status_code == 201, made.text
+            assert http.get(made.headers["Location"]).status_code == 200
+
+
 def test_the_tour(demo: Demo) -> None:
     with demo.client() as http:
         granted = demo.sign_in(http)
@@ -194,7 +210,7 @@ def test_the_tour(demo: Demo) -> None:
         assert "dm:total>31<" in found.text
         entry = next(entry for entry in feed.entries if entry.id == object_id)
         assert entry.title == "note of today"
-        assert entry.author == demo.facts["username"]
+        assert entry.author == demo.facts["username"].partition("@")[0]
         assert WORD in entry.summary
         assert {link.rel for link in entry.links} >= {"edit"}
         assert http.get(next(link.href for link in entry.links if link.rel == "edit")).status_code == 200

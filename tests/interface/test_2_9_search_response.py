@@ -52,7 +52,7 @@ def test_2_9_entry_title_is_the_object_name(found: tuple[Site, str, str, Feed]) 
 
 def test_2_9_entry_author_name_is_the_owner(found: tuple[Site, str, str, Feed]) -> None:
     site, _, _, feed = found
-    assert feed.entries[0].findtext(f"{ATOM}author/{ATOM}name") == site.world.writer.id
+    assert feed.entries[0].findtext(f"{ATOM}author/{ATOM}name") == site.world.writer.name
 
 
 def test_2_9_entry_summary_is_an_excerpt_around_the_match(found: tuple[Site, str, str, Feed]) -> None:

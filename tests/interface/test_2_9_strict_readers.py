@@ -71,7 +71,7 @@ def test_2_9_an_entry_in_json_has_its_keys_in_order_and_no_more(site: Site, word
             assert list(entry) == ENTRY
             address = f"{site.base}{site.repository}/objects/{entry['id']}"
             assert entry["author"] == [
-                {"name": site.world.writer.id, "uri": f"{site.base}{site.repository}/users/{site.world.writer.id}"}
+                {"name": site.world.writer.name, "uri": f"{site.base}{site.repository}/users/{site.world.writer.id}"}
             ]
             assert entry["terms"] == [word]
             assert isinstance(entry["score"], float)

@@ -68,8 +68,8 @@ def test_ours_2_an_empty_element_takes_the_value_away(site: Site, empty: str) ->
     object_id = site.create("emptied", title="there", keywords=["one"])
     body = f"<object xmlns='{{vocab}}'><properties>{empty}<keywords/></properties></object>"
     changed = properties(post(site, f"/objects/{object_id}", body))
-    assert "title" not in changed
-    assert "keywords" not in changed
+    assert changed["title"] == ""
+    assert changed["keywords"] == []
 
 
 def test_ours_2_a_property_given_twice_is_refused(site: Site) -> None:
@@ -291,10 +291,10 @@ def test_ours_3_a_new_object_takes_a_format_name(site: Site) -> None:
         content=b"bytes",
         headers=site.bearer() | {"Content-Type": "application/octet-stream"},
     )
-    assert properties(made)["a_content_type"] == "application/msword"
+    assert properties(made)["a_content_type"] == "msw8"
     object_id = site.create("named by a property", a_content_type="crtext")
     read = site.http.get(f"{site.repository}/objects/{object_id}", headers=site.bearer())
-    assert read.json()["properties"]["a_content_type"] == "text/plain"
+    assert read.json()["properties"]["a_content_type"] == "crtext"
 
 
 def folder(site: Site, parent: str, person: Person | None = None) -> str:

@@ -47,7 +47,7 @@ LISTS = {"repositories", "cabinets", "folders", "documents", "objects", "content
 LISTS |= {"acls", "types", "users", "groups", "saved-searches", "search-templates", "supported-facets", "results"}
 LISTS |= {"similar", "formats", "aspect-types", "lifecycles", "network-locations", "wastebasket", "object-by-path"}
 LISTS |= {"relations", "relation-types", "comments", "replies", "aspects"}
-LISTS |= {"versions", "checked-out-objects"}
+LISTS |= {"versions", "checked-out-objects", "associations"}
 SEARCHES = {"search", "execution"}
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody, whatever they show."""

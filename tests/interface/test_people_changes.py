@@ -84,7 +84,7 @@ def test_ours_9_an_administrator_makes_changes_and_removes_a_user(office: Office
     links = {link["rel"]: link["href"] for link in made.json()["links"]}
     assert links["edit"] == links[f"{site.names.linkrel_base}/delete"] == made.headers["Location"]
     # Nobody lets her in yet: she is not listed, and cannot come.
-    assert code(office.send("GET", address)) == (404, "E_UNKNOWN_PERSON")
+    assert code(office.send("GET", address, person=site.world.writer)) == (404, "E_UNKNOWN_PERSON")
     assert office.join("everyone@demo", "user", f"{name}@demo").status_code == 201
     assert "user_state" not in properties(office.send("GET", address))
     eva = Person(f"{name}@demo", "first")
@@ -309,7 +309,8 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "spaces": ({"user_name": " x@demo"}, "E_INVALID_ATTR_VALUE"),
     "number": ({"user_name": 7}, "E_INVALID_ATTR_VALUE"),
     "list": ({"user_name": ["x@demo"]}, "E_INVALID_ATTR_VALUE"),
-    "other login name": ({"user_name": "x@demo", "user_login_name": "y"}, "E_INVALID_ATTR_VALUE"),
+    "login name of a wrong kind": ({"user_name": "x@demo", "user_login_name": 7}, "E_INVALID_ATTR_VALUE"),
+    "address of a wrong kind": ({"user_name": "x@demo", "user_address": ["a", "b"]}, "E_INVALID_ATTR_VALUE"),
     "long description": ({"user_name": "x@demo", "description": "x" * 4001}, "E_INVALID_ATTR_VALUE"),
     "NUL in description": ({"user_name": "x@demo", "description": "\0"}, "E_INVALID_ATTR_VALUE"),
     "empty password": ({"user_name": "x@demo", "user_password": ""}, "E_INVALID_ATTR_VALUE"),

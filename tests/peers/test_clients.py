@@ -138,7 +138,7 @@ def test_a_feed_reader_reads_what_a_search_found(served: Served, reader: Reader)
     assert entry["id"] == made
     assert word in entry["title"]
     assert "“quotes” \U0001f5c4" in entry["title"]
-    assert entry["author"] == site.world.writer.id
+    assert entry["author"] == site.world.writer.name
     assert word in entry["summary"]
 
 
@@ -164,7 +164,7 @@ def test_a_feed_reader_turns_the_pages_of_a_collection(served: Served, reader: R
     assert [len(entries) for entries in pages] == [2, 1]
     entries = [entry for page in pages for entry in page]
     assert {entry["title"] for entry in entries} == names
-    assert {entry["author"] for entry in entries} == {site.world.writer.id}
+    assert {entry["author"] for entry in entries} == {site.world.writer.name}
     paths = {urlsplit(location).path for location in made}
     assert {urlsplit(entry["id"]).path for entry in entries} == paths
     assert {urlsplit(entry["link"]).path for entry in entries} == paths

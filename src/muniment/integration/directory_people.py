@@ -1,21 +1,22 @@
 """Ask the directory in this process which users and groups may come to a repository."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.directory.administration import people
 from muniment.directory.context import Directory
-from muniment.directory.entries import entries
+from muniment.directory.entries import attributes, entries
 from muniment.directory.entries.table import Entry, to_entry
 from muniment.directory.oauth import access
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.ground.naming import fold_name
 from muniment.repository.refusals import UnknownPerson, UnknownProperty
-from muniment.repository.store.filters import listed, pages
+from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.filters.tree import Selection
 from muniment.repository.store.people import Kind, ListedPerson, People, Person
@@ -27,10 +28,35 @@ def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: s
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
 
-def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
+SECOND_NAME: Mapping[Kind, str] = {"user": "loginName", "group": "displayName"}
+"""The attribute that holds ``Person.second_name`` if it is not the name."""
+
+ADDRESS = "mail"
+
+
+def to_person(cx: Connection, names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
     """``Person.state`` is left out."""
-    shown_id = entries.shown_id(names, entry)
-    return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
+    return to_people(cx, names, kind, [entry])[0]
+
+
+def to_people(cx: Connection, names: DirectoryNames, kind: Kind, several: Sequence[Entry]) -> list[Person]:
+    texts = attributes.first_texts(cx, [entry.id for entry in several], [SECOND_NAME[kind], ADDRESS])
+    return [
+        Person(
+            *(kind, entries.shown_id(names, entry), entry.uuid, entry.name, entry.description, entry.modified),
+            second_name=texts.get(entry.id, {}).get(SECOND_NAME[kind], entry.name),
+            address=texts.get(entry.id, {}).get(ADDRESS, ""),
+        )
+        for entry in several
+    ]
+
+
+def find(
+    cx: Connection, names: DirectoryNames, resource_id: str | None, kind: Kind, person_id: str, group_id: str | None
+) -> Person:
+    """Without a resource, find any user or group. Raises UnknownEntry."""
+    group = None if group_id is None else people.find(cx, names, resource_id, "group", group_id)
+    return to_person(cx, names, kind, people.find(cx, names, resource_id, kind, person_id, group))
 
 
 class DirectoryPeople(People):
@@ -55,7 +81,8 @@ class DirectoryPeople(People):
                 )
             )
             rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
-            return [ListedPerson(to_person(self._names, kind, to_entry(row)), place) for row, place in rows]
+            found = to_people(cx, self._names, kind, [to_entry(row) for row, _ in rows])
+            return [ListedPerson(person, place) for person, (_, place) in zip(found, rows, strict=True)]
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
         """Raises what ``page`` raises."""
@@ -66,8 +93,7 @@ class DirectoryPeople(People):
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Raises UnknownPerson, Busy."""
         with self._read() as cx:
-            group = self._group(cx, resource_id, group_id)
-            return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
+            return find(cx, self._names, resource_id, kind, person_id, group_id)
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Raises UnknownPerson, Busy."""
@@ -92,17 +118,30 @@ class DirectoryPeople(People):
 class _Properties:
     def __init__(self, kind: Kind, candidates: entries.ChosenEntries) -> None:
         person_id = listed.single("string", candidates.id, compared=candidates.folded_id, fold=fold_name)
-        short_name = listed.single("string", candidates.name, compared=candidates.folded_name, fold=fold_name)
+        second_name = _text_of(candidates, SECOND_NAME[kind])
+        shown_name = listed.single(
+            "string",
+            sa.func.coalesce(second_name, candidates.name),
+            compared=sa.func.coalesce(sql.plain_folded(second_name), candidates.folded_name),
+            fold=fold_name,
+        )
         own = ("user_name", "user_login_name") if kind == "user" else ("group_name", "group_display_name")
-        self._properties: Mapping[str, listed.ListedProperty] = {
+        self._properties: dict[str, listed.ListedProperty] = {
             own[0]: person_id,
-            own[1]: short_name,
+            own[1]: shown_name,
             "description": listed.exact(candidates.description),
             "r_modify_date": listed.single("date", candidates.modified),
         }
+        if kind == "user":
+            self._properties["user_address"] = listed.plain(sa.func.coalesce(_text_of(candidates, ADDRESS), ""))
 
     def __call__(self, name: str, /) -> listed.ListedProperty:
         """Raises UnknownProperty."""
         if name not in self._properties:
             raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(self._properties)}.")
         return self._properties[name]
+
+
+def _text_of(candidates: entries.ChosenEntries, attribute: str) -> sa.ColumnElement[str]:
+    values = sa.literal('{"values":', sa.Text()) + attributes.content_of(candidates.number, attribute) + "}"
+    return sql.as_text(sql.first_value(values, sa.literal("values", sa.Text())))

@@ -14,12 +14,12 @@ from muniment.directory import refusals as of_directory
 from muniment.directory import version_stamps
 from muniment.directory.administration import decisions
 from muniment.directory.context import Directory
-from muniment.directory.entries import editing, entries, memberships
+from muniment.directory.entries import attributes, editing, entries, memberships
 from muniment.directory.entries import names as directory_names
 from muniment.directory.entries.table import Entry
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Refusal
-from muniment.integration import guards, person_removal
+from muniment.integration import directory_people, guards, person_removal
 from muniment.integration.directory_people import to_person
 from muniment.repository import refusals
 from muniment.repository.store.people import Kind, Membership, PeopleChanges, Person, PersonChange, Who
@@ -49,6 +49,11 @@ class DirectoryPeopleChanges(PeopleChanges):
         self._directory, self._holdings = directory, holdings
         self._database, self._names = directory.transactions.database, directory.options.names
 
+    def find(self, who: Who, kind: Kind, person_id: str, group_id: str | None) -> Person:
+        with self._translated(), self._database.read() as cx:
+            self._require_right(cx, who)
+            return directory_people.find(cx, self._names, None, kind, person_id, group_id)
+
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
         """It lies in its partition's root unit."""
         password_hash = self._hash(who, person)
@@ -56,10 +61,12 @@ class DirectoryPeopleChanges(PeopleChanges):
         with self._change(who, {of_directory.UnknownPartition: refusals.WrongValue}) as cx:
             if kind == "group":
                 group = decisions.add_group(cx, names, person.id or "", None, now, description=description)
-                return to_person(names, kind, group)
+                self._set_values(cx, kind, group, person)
+                return to_person(cx, names, kind, group)
             user = decisions.add_user(
                 cx, names, person.id or "", None, now, password_hash=password_hash, description=description
             )
+            self._set_values(cx, kind, user, person)
             return self._with_state(cx, kind, self._set_state(cx, user, person.state))
 
     def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
@@ -74,6 +81,7 @@ class DirectoryPeopleChanges(PeopleChanges):
                 editing.set_description(cx, entry, change.description, now)
             if change.id is not None:
                 self._rename(cx, entry, change.id)
+            self._set_values(cx, kind, entry, change)
             return self._with_state(cx, kind, entry)
 
     def remove(self, who: Who, kind: Kind, person_id: str) -> str:
@@ -97,12 +105,12 @@ class DirectoryPeopleChanges(PeopleChanges):
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
             memberships.add_member(cx, group, member)
-            return Membership(to_person(self._names, "group", group), self._with_state(cx, kind, member))
+            return Membership(to_person(cx, self._names, "group", group), self._with_state(cx, kind, member))
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
-            shown = Membership(to_person(self._names, "group", group), to_person(self._names, kind, member))
+            shown = Membership(to_person(cx, self._names, "group", group), to_person(cx, self._names, kind, member))
             if not decisions.remove_member(cx, group, member):
                 raise refusals.UnknownPerson(f"{shown.member.id} is not directly in {shown.group.id}.")
             return shown
@@ -117,6 +125,16 @@ class DirectoryPeopleChanges(PeopleChanges):
         if state is not None and bool(state & _LOCKED) != user.locked:
             decisions.set_locked(cx, user, not user.locked, now)
         return user
+
+    def _set_values(self, cx: Connection, kind: Kind, entry: Entry, change: PersonChange) -> None:
+        entry = entries.by_id(cx, entry.id) or entry
+        second_name = "" if change.second_name == entry.name else change.second_name
+        for name, text in (
+            (directory_people.SECOND_NAME[kind], second_name),
+            (directory_people.ADDRESS, change.address),
+        ):
+            if text is not None:
+                attributes.put(cx, self._names, entry, name, [text] if text else [])
 
     def _rename(self, cx: Connection, entry: Entry, new_id: str) -> None:
         name, partition = directory_names.split_user_id(new_id)
@@ -134,7 +152,7 @@ class DirectoryPeopleChanges(PeopleChanges):
     def _with_state(self, cx: Connection, kind: Kind, entry: Entry) -> Person:
         entry_now = entries.by_id(cx, entry.id) or entry
         state = _DISABLED * entry_now.disabled + _LOCKED * entry_now.locked if kind == "user" else None
-        return msgspec.structs.replace(to_person(self._names, kind, entry_now), state=state)
+        return msgspec.structs.replace(to_person(cx, self._names, kind, entry_now), state=state)
 
     def _hash(self, who: Who, change: PersonChange) -> str | None:
         """Raises NotPermitted, before it hashes, if the caller may not change users, and WrongValue."""

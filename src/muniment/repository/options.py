@@ -124,8 +124,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     default_partition: Annotated[
         str,
         Doc(
-            description="Partition of the user where HTTP Basic or the search page gets a name without `@`; "
-            "empty = such a name is nobody's."
+            description="Partition of the user or group whom a name without `@` means; empty = such a name is "
+            "nobody's. Feeds show the users and groups of this partition by such names."
         ),
     ] = ""
     token_in_address: Annotated[

@@ -36,6 +36,9 @@ from muniment.repository.bulk.importing.report import ImportReport
 from muniment.repository.refusals import UnknownAcl
 from muniment.repository.store import repositories
 from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.folders import paths
+from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.types import types_file
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
@@ -45,6 +48,7 @@ from muniment.server.supervisor import Role
 PARTITION = "people"
 CLIENT = "demo-client"
 PEOPLE = ("demo", "reader", "outsider")
+_AT_HOME = ("demo", "reader")
 
 _BUILT_IN_TYPES = ("document", "sysobject", "folder", "cabinet")
 _FILES = 500
@@ -175,13 +179,17 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
                 group = {"demo": "staff", "reader": "readers"}.get(name)
                 if group:
                     memberships.add_member(cx, entries.find_group(cx, directory_names, f"{group}@{PARTITION}"), user)
-    owner = _owner(data)
+    owner, at_home = _owner(data), {name: data.acting_as(names.user_id(name, PARTITION)) for name in _AT_HOME}
     with data.begin("repository") as cx:
         repository = repositories.find(cx, initialise.REPOSITORY)
         types_file.load(cx, repository.id, _TYPES, data.now)
         for_staff = {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ}
         _acl(cx, data, repository, owner, "staff", for_staff)
         _acl(cx, data, repository, owner, "closed", {"owner": Permission.DELETE})
+        _acl(cx, data, repository, owner, "temp", {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.WRITE})
+        _cabinet(cx, data, repository, owner, {"object_name": "Temp", "acl_name": "temp"})
+        for name, principals in at_home.items():
+            _cabinet(cx, data, repository, principals, {"object_name": name})
     return resource.id
 
 
@@ -204,6 +212,19 @@ def _acl(
         acls.find(cx, repository.id, name, owner)
     except UnknownAcl:
         acls.add(cx, repository.id, name, owner, permissions, data.now)
+
+
+def _cabinet(
+    cx: Connection,
+    data: DataFolder,
+    repository: repositories.Repository,
+    owner: Principals,
+    properties: Mapping[str, str],
+) -> None:
+    """Make a cabinet, as installations of the field have them: one for what is passing, and the homes of users."""
+    view = RepositoryView.read(cx, repository, owner)
+    if not paths.folders_at(cx, view, [properties["object_name"]], 1):
+        creation.create(cx, view, "cabinet", properties, None, None, data.now)
 
 
 def _owner(data: DataFolder) -> Principals:

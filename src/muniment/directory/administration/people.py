@@ -23,23 +23,32 @@ def choose(names: DirectoryNames, resource_id: str, kind: Kind, group: Entry | N
 
 
 def find(
-    cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str, group: Entry | None = None
+    cx: Connection,
+    names: DirectoryNames,
+    resource_id: str | None,
+    kind: Kind,
+    entry_id: str,
+    group: Entry | None = None,
 ) -> Entry:
-    """Raises UnknownEntry, also for whom the resource does not let in, or who is no direct member of ``group``."""
+    """With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group,
+    or if the resource does not let it in. Without a resource, it may be any user or group.
+    """
     entry = entries.find(cx, names, entry_id, kind)
     if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 
 
-def _condition(resource_id: str, kind: Kind, group: Entry | None) -> sa.ColumnElement[bool]:
+def _condition(resource_id: str | None, kind: Kind, group: Entry | None) -> sa.ColumnElement[bool]:
+    let_in = sa.true() if resource_id is None else _let_in(resource_id, kind)
+    return let_in if group is None else let_in & memberships.is_member(entries.CHOSEN.id, entries.only(group))
+
+
+def _let_in(resource_id: str, kind: Kind) -> sa.ColumnElement[bool]:
     role = resources.in_role(resource_id)
     groups = memberships.with_groups_inside(role)
     reasons: list[sa.ColumnElement[bool]] = [entries.CHOSEN.id.in_(groups), entries.CHOSEN.partition_id.in_(role)]
     if kind == "user":
         units = entries.with_units_inside(role)
         reasons += [memberships.is_member(entries.CHOSEN.id, groups), entries.CHOSEN.parent_id.in_(units)]
-    condition = sa.or_(*reasons)
-    if group is None:
-        return condition
-    return sa.and_(condition, memberships.is_member(entries.CHOSEN.id, entries.only(group)))
+    return sa.or_(*reasons)

@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables, required
+from muniment.database.connections import directory_tables, portions, required
 from muniment.directory.entries.names import user_id
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
@@ -50,6 +50,22 @@ def of_user(
 def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
     """The keys are neutral names."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
+
+
+def first_texts(cx: Connection, entry_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str]]:
+    """Return the first value of each of these attributes, by entry and neutral name. What is not set is left out."""
+    texts: dict[int, dict[str, str]] = {}
+    for portion in portions(sorted(entry_ids)):
+        wanted = _attributes.c.entry_id.in_(portion), _attributes.c.name.in_(names)
+        for entry_id, name, content in cx.execute(sa.select(_attributes).where(*wanted)):
+            texts.setdefault(entry_id, {})[name] = str(msgspec.json.decode(content)[0])
+    return texts
+
+
+def content_of(entry_id: sa.ColumnElement[int], name: str) -> sa.ScalarSelect[str]:
+    """Make a subquery for the values of an attribute, as a JSON list; null if it is not set."""
+    wanted = _attributes.c.entry_id == entry_id, _attributes.c.name == name
+    return sa.select(_attributes.c.content).where(*wanted).scalar_subquery()
 
 
 def put(cx: Connection, names: DirectoryNames, user: Entry, name: str, values: Sequence[str | int]) -> None:

@@ -277,6 +277,7 @@ FAMILIES = (
         Row("GET /acls", acls.list_all, FeedDocument),
         Row("POST /acls", acls.make, AclDocument, AclBody, status=201),
         Row("GET /acls/{acl}", acls.read, AclDocument),
+        Row("GET /acls/{acl}/associations", acls.list_associations, FeedDocument),
         Row("POST /acls/{acl}", acls.change, AclDocument, AclBody),
         Row("DELETE /acls/{acl}", acls.remove, parameters=(parameters.FORCE,)),
     ),
@@ -299,6 +300,10 @@ FAMILIES = (
     Family(
         {**codes.PEOPLE, **codes.ASPECTS},
         Row("GET /users/{person}/home", people.home, ObjectDocument, parameters=parameters.SHOWING, root="cabinet"),
+    ),
+    Family(
+        codes.PEOPLE,
+        Row("GET /users/{person}/permission-set", permission_sets.of_user, DefaultPermissionSetDocument, parameters=()),
     ),
     Family(codes.PEOPLE, Row("GET /currentuser", people.current_user, PersonDocument, parameters=(), root="user")),
     Family(

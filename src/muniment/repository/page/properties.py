@@ -15,6 +15,7 @@ from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Value
 from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types import object_types
 
 HEADINGS: Mapping[str, str] = {
     "object_name": "Name",
@@ -45,8 +46,8 @@ HEADINGS: Mapping[str, str] = {
     "i_antecedent_id": "Id of the version before",
 }
 
-HIDDEN = frozenset({"i_folder_id", "i_ancestor_id"})
-"""They say nothing to people: the page links the folder by its name."""
+HIDDEN = frozenset({"i_folder_id", "i_ancestor_id", "log_entry", *object_types.COMPUTED})
+"""Built-in properties that say nothing to people, or nothing that the page does not say otherwise."""
 
 
 class ShownProperty(msgspec.Struct, frozen=True):

@@ -22,6 +22,8 @@ Raises NotSignedIn, DirectoryUnavailable, UnknownRepository.
 class Person(msgspec.Struct, frozen=True):
     """A user or a group. ``id`` is ``name@partition``.
 
+    ``second_name`` is the login name of a user, or the name of a group that is displayed. Nobody signs in by it, and it
+    gives no right. ``address`` is that of a user's mailbox.
     ``state`` is None unless the person is shown to somebody who may change it. For a user it is 1 if they are disabled,
     plus 2 if they are locked out.
     """
@@ -33,19 +35,23 @@ class Person(msgspec.Struct, frozen=True):
     description: str
     modified: Instant
     state: int | None = None
+    second_name: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True)
 class PersonChange:
     """A field that is None stays as it is, in a new user or group empty.
 
-    ``state`` is as in ``Person``. Only users have a state and a password.
+    ``state``, ``second_name`` and ``address`` are as in ``Person``. Only users have a state, an address and a password.
     """
 
     id: str | None = None
     description: str | None = None
     state: int | None = None
     password: str | None = field(default=None, repr=False)
+    second_name: str | None = None
+    address: str | None = None
 
 
 class ListedPerson(NamedTuple):
@@ -97,6 +103,9 @@ class PeopleChanges(Protocol):
     caller is. Raises what ``who`` raises, Busy, Overloaded, and NoAdministratorLeft if nobody could administer the
     directory afterwards; NotPermitted comes before all else about users and groups.
     """
+
+    def find(self, who: Who, kind: Kind, person_id: str, group_id: str | None) -> Person:
+        """Find any user or group, with ``group_id`` only a direct member of this group. Raises UnknownPerson."""
 
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
         """Without a password nobody can sign in as the user.

@@ -54,8 +54,14 @@ _PIECE = re.compile(
 )
 _OPERATORS: dict[str, Operator] = {"=": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _DAYS: dict[str, Day] = {"now": "NOW", "today": "TODAY", "yesterday": "YESTERDAY", "tomorrow": "TOMORROW"}
-_DATE_FIELDS = {"yyyy": "[0-9]{4}", "mm": "[0-9]{1,2}", "dd": "[0-9]{1,2}", "hh": "[0-9]{1,2}", "mi": "[0-9]{1,2}"}
-_DATE_FIELD = re.compile("yyyy|mm|dd|hh|mi|ss")
+_TWO_DIGITS = "[0-9]{1,2}"
+_DATE_FIELDS = {"yyyy": "[0-9]{4}", "mon": "[a-z]{3}"}
+_DATE_PARTS = ("yyyy", "mm", "dd", "hh", "mi", "ss")
+_SAME_FIELDS = {"hh24": "hh", "mon": "mm"}
+_DATE_FIELD = re.compile("yyyy|mon|mm|dd|hh24|hh|mi|ss")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DATE_PATTERNS = ("yyyy/mm/dd hh:mi:ss", "yyyy/mm/dd", "mm/dd/yyyy hh:mi:ss", "mm/dd/yyyy", "dd-mon-yyyy")
+"""The forms of dates that need no pattern, beside ISO 8601."""
 _FUNCTIONS = ("upper", "lower")
 _CLAUSES = ("search", "where", "order", "group", "having", "enable", "union", "for", "in")
 _OTHER_STATEMENTS = (
@@ -92,8 +98,7 @@ class _Reader(PieceReader):
         if not first.says("select"):
             why = "Only SELECT is offered" if first.says(*_OTHER_STATEMENTS) else "A statement begins with SELECT"
             raise _bad(first, f"{why}, not {first.quote()}")
-        if self._current.says("distinct", "all") and not self._peek().says(",", "from"):
-            raise _bad(self._current, f"{self._current.text.upper()} is not offered")
+        distinct = self._distinct()
         columns_at = self._at
         self._skip_columns()
         self._take("from")
@@ -108,8 +113,8 @@ class _Reader(PieceReader):
         if self._current.says(","):
             raise _bad(self._current, "A statement selects from one type")
         rest_at, self._at = self._at, columns_at
-        columns, count = self._columns()
-        self._at = rest_at
+        columns, count, distinct_count = self._columns()
+        distinct, self._at = distinct or distinct_count, rest_at
         fulltext = self._search() if self._optional("search") else ()
         condition = self._any() if self._optional("where") else None
         order = self._order(columns) if self._optional("order") else ()
@@ -120,7 +125,7 @@ class _Reader(PieceReader):
             if self._current.says(*other_clauses):
                 raise _bad(self._current, f"{self._current.text.upper()} is not offered")
             raise self._unexpected("its end")
-        return Statement(type_name, columns, count, all_versions, fulltext, condition, order)
+        return Statement(type_name, columns, count, distinct, all_versions, fulltext, condition, order)
 
     def _skip_columns(self) -> None:
         """Step past the columns, which are read later: an alias in them is defined after ``FROM``."""
@@ -129,18 +134,31 @@ class _Reader(PieceReader):
                 raise self._unexpected("FROM")
             self._at += 1
 
-    def _columns(self) -> tuple[tuple[Column, ...] | None, str | None]:
+    def _distinct(self) -> bool:
+        """Step past ``DISTINCT`` or ``ALL``, unless it is the name of a column."""
+        piece = self._current
+        if not piece.says("distinct", "all") or self._peek().says(",", "from", ")", "as"):
+            return False
+        self._at += 1
+        return piece.says("distinct")
+
+    def _columns(self) -> tuple[tuple[Column, ...] | None, str | None, bool]:
+        """Read the columns, the name of the column with the number of rows, and whether equal values count once."""
         if self._optional("*"):
             self._check("from")
-            return None, None
+            return None, None, False
         if self._current.says("count") and self._peek().says("("):
             self._at += 2
-            if not self._optional("*"):
-                raise _bad(self._current, "COUNT counts rows: COUNT(*)")
+            counted, distinct = tuple[Column, ...](), self._distinct()
+            if distinct:
+                piece = self._name("the name of a property")
+                counted = (Column(self._property(piece), piece.text, piece.at + 1),)
+            elif not self._optional("*"):
+                raise _bad(self._current, "COUNT counts rows: COUNT(*), or COUNT(DISTINCT property)")
             self._take(")")
             shown_as = self._shown_as(self._names.row_count)
             self._check("from")
-            return (), shown_as
+            return counted, shown_as, distinct
         columns: list[Column] = []
         while True:
             piece = self._name("the name of a property")
@@ -154,7 +172,7 @@ class _Reader(PieceReader):
                 self._check("from")
                 if len({column.shown_as for column in columns}) < len(columns):
                     raise _bad(piece, "Two columns have the same name: rename one of them with AS")
-                return tuple(columns), None
+                return tuple(columns), None, False
 
     def _shown_as(self, name: str) -> str:
         if self._optional("as"):
@@ -361,13 +379,18 @@ class _Reader(PieceReader):
             raise _bad(piece, f"DATE holds a date in quotes, NOW, TODAY, YESTERDAY or TOMORROW, not {piece.quote()}")
         text = piece.content()
         if self._optional(","):
-            text = _with_pattern(piece, text, self._text("a pattern"))
+            pattern = self._text("a pattern")
+            moment = _by_pattern(text, pattern)
+            if moment is None:
+                raise _bad(piece, f"{text[:40]!r} is not a date in the form of the pattern {pattern[:40]!r}")
+        else:
+            moment = next((found for pattern in _DATE_PATTERNS if (found := _by_pattern(text, pattern))), text)
         self._take(")")
         try:
-            read_timestamp(text)
+            read_timestamp(moment)
         except ValueError as error:
             raise _bad(piece, f"{text[:40]!r} is not a date in ISO 8601") from error
-        return WrittenValue("date", text)
+        return WrittenValue("date", moment)
 
     def _property(self, piece: TextPiece) -> str:
         return self._names.neutral_property(self._unaliased(piece))
@@ -394,18 +417,21 @@ class _Reader(PieceReader):
         return self._next()
 
 
-def _with_pattern(piece: TextPiece, text: str, pattern: str) -> str:
-    """The date is given in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
+def _by_pattern(text: str, pattern: str) -> str | None:
+    """Read a date in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``. None if it has another form."""
     fields = _DATE_FIELD.findall(pattern.lower())
     parts = _DATE_FIELD.split(pattern.lower())
     expression = re.escape(parts[0])
     for field, separator in zip(fields, parts[1:], strict=True):
-        expression += f"({_DATE_FIELDS.get(field, '[0-9]{1,2}')}){re.escape(separator)}"
-    match = re.fullmatch(expression, text.lower()) if len(set(fields)) == len(fields) <= 6 else None
-    if match is None or not {"yyyy", "mm", "dd"} <= set(fields):
-        raise _bad(piece, f"{text[:40]!r} is not a date in the form of the pattern {pattern[:40]!r}")
-    values = dict.fromkeys(_DATE_FIELDS, "0") | {"ss": "0"} | dict(zip(fields, match.groups(), strict=True))
-    year, month, day, hour, minute, second = (int(values[name]) for name in ("yyyy", "mm", "dd", "hh", "mi", "ss"))
+        expression += f"({_DATE_FIELDS.get(field, _TWO_DIGITS)}){re.escape(separator)}"
+    names = [_SAME_FIELDS.get(field, field) for field in fields]
+    match = re.fullmatch(expression, text.strip().lower()) if len(set(names)) == len(names) <= 6 else None
+    if match is None or not {"yyyy", "mm", "dd"} <= set(names):
+        return None
+    values = dict.fromkeys(_DATE_PARTS, "0") | dict(zip(names, match.groups(), strict=True))
+    if "mon" in fields:
+        values["mm"] = str(_MONTHS.index(values["mm"]) + 1) if values["mm"] in _MONTHS else "99"
+    year, month, day, hour, minute, second = (int(values[name]) for name in _DATE_PARTS)
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
 
 

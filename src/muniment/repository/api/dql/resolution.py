@@ -3,13 +3,16 @@
 A folder that the caller may not browse is refused like one that does not exist.
 """
 
-from collections.abc import Sequence
-from typing import assert_never
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias, assert_never
 
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import SECOND, Instant, timestamp
+from muniment.ground.naming import is_storable
 from muniment.repository.api.dql.tree import (
     AskingUser,
     Condition,
@@ -36,17 +39,29 @@ from muniment.repository.search.aql import keywords
 from muniment.repository.search.aql.tree import ExpressionSet, Fulltext, Keywords, Location, Query, QueryLimits, Without
 from muniment.repository.store.filters import tree as filters
 from muniment.repository.store.filters.tree import Filter, LiteralValue, Selection
+from muniment.repository.store.objects.folders import folders, paths
 from muniment.repository.store.objects.listing.view import RepositoryView
+
+_OfProperty: TypeAlias = PropertyComparison | InList | InRange | LikePattern | IsNull
 
 _DAY = 86_400 * SECOND
 _DAYS = {"TODAY": 0, "YESTERDAY": -1, "TOMORROW": 1}
 
 
 def selection(
-    cx: Connection, view: RepositoryView, statement: Statement, now: Instant, text: str, *, of_objects: bool = True
+    cx: Connection,
+    view: RepositoryView,
+    statement: Statement,
+    now: Instant,
+    text: str,
+    write_type: Callable[[str], str],
+    *,
+    of_objects: bool = True,
 ) -> Selection:
-    """Without ``of_objects``, the statement may not name folders. Raises BadQuery, WrongValue."""
-    resolver = _Resolver(cx, view, now, of_objects=of_objects)
+    """``write_type`` returns the name of a type as it is shown. Without ``of_objects``, the statement may not name
+    folders. Raises BadQuery, WrongValue.
+    """
+    resolver = _Resolver(cx, view, now, write_type, of_objects=of_objects)
     condition = None if statement.condition is None else resolver.resolve(statement.condition)
     return Selection(condition, statement.order, text)
 
@@ -82,15 +97,26 @@ def _fulltext(parts: Sequence[KeywordClause], limits: QueryLimits) -> Expression
 
 
 class _Resolver:
-    def __init__(self, cx: Connection, view: RepositoryView, now: Instant, *, of_objects: bool) -> None:
+    def __init__(
+        self,
+        cx: Connection,
+        view: RepositoryView,
+        now: Instant,
+        write_type: Callable[[str], str],
+        *,
+        of_objects: bool,
+    ) -> None:
         self._cx = cx
         self._view = view
         self._now = now
+        self._write_type = write_type
         self._of_objects = of_objects
         self._folders = 0
 
-    def resolve(self, condition: Condition) -> Filter:  # noqa: PLR0911 - one for each kind
+    def resolve(self, condition: Condition) -> Filter:  # noqa: C901, PLR0911 - one for each kind
         match condition:
+            case PropertyComparison() | InList() | InRange() | LikePattern() | IsNull() if self._of_place(condition):
+                return self._of_folders(condition)
             case PropertyComparison(name, operator, operand, place):
                 return filters.Comparison(name, operator, self._literal(operand), place)
             case InList(name, operands, place):
@@ -117,13 +143,70 @@ class _Resolver:
         if not self._of_objects:
             raise BadQuery(f"Only objects lie in folders ({place}).")
         if not condition.path.strip("/") and not condition.folder_id:
-            raise BadQuery(f"A path names a folder: '/cabinet/folder' ({place}).")
+            in_none = filters.HasNoValue("i_folder_id", condition.place)
+            if condition.descend:
+                return filters.Not(in_none)
+            types = sorted(self._view.catalogue.with_subtypes(["cabinet"]))
+            names = [LiteralValue("text", self._write_type(name)) for name in types]
+            return filters.AllOf((in_none, filters.HasOneOf("r_object_type", tuple(names), condition.place)))
         location = Location(condition.path, condition.folder_id, condition.descend, place)
-        folders = sorted(locations.folder_ids(self._cx, self._view, location))
-        self._folders += len(folders)
+        found = locations.folder_ids(self._cx, self._view, location)
+        return self._one_of("i_folder_id", found, condition.place)
+
+    def _one_of(self, name: str, ids: Collection[str], place: int) -> Filter:
+        self._folders += len(ids)
         if self._folders > locations.MOST_FOLDERS:
-            raise BadQuery(f"The statement names more than {locations.MOST_FOLDERS} folders ({place}).")
-        return filters.HasOneOf("i_folder_id", tuple(LiteralValue("text", each) for each in folders), condition.place)
+            raise BadQuery(f"The statement names more than {locations.MOST_FOLDERS} folders (character {place}).")
+        return filters.HasOneOf(name, tuple(LiteralValue("text", each) for each in sorted(ids)), place)
+
+    def _of_place(self, condition: _OfProperty) -> bool:
+        return condition.name in paths.NAMES and self._of_objects
+
+    def _of_folders(self, condition: _OfProperty) -> Filter:
+        """Find the folders whose paths, or whose ids of folders above, meet a condition."""
+        match condition:
+            case PropertyComparison(operator="=", operand=operand):
+                texts = [self._literal(operand).text]
+            case InList(operands=operands):
+                texts = [self._literal(operand).text for operand in operands]
+            case LikePattern(name="r_folder_path", pieces=pieces):
+                return self._one_of("r_object_id", self._folders_like(pieces), condition.place)
+            case _:
+                raise BadQuery(
+                    f"{condition.name!r} is compared by =, IN and, for paths, LIKE (character {condition.place})."
+                )
+        ids = set[str]()
+        for text in filter(is_storable, texts):
+            if condition.name == "r_folder_path":
+                names = paths.split(text)
+                is_path = text.startswith("/") and names and len(names) <= paths.MOST_STEPS
+                ids |= paths.folders_at(self._cx, self._view, names, locations.MOST_FOLDERS) if is_path else set()
+            else:
+                roots = folders.find(self._cx, self._view, ids=[text.lower()])
+                ids |= folders.descendants(self._cx, self._view, roots, locations.MOST_FOLDERS)
+        return self._one_of("r_object_id", ids, condition.place)
+
+    def _folders_like(self, pieces: Sequence[str | None]) -> set[str]:
+        """Find the folders that have a path of this pattern. Only those below what the pattern begins with are read."""
+        first = pieces[0] if pieces and pieces[0] else ""
+        above = paths.split(first[: first.rfind("/")])
+        most = locations.MOST_FOLDERS
+        roots = (
+            paths.folders_at(self._cx, self._view, above, most)
+            if above
+            else folders.find(self._cx, self._view, most=most + 1)
+        )
+        candidates = folders.descendants(self._cx, self._view, roots, most)
+        if len(candidates) > most:
+            raise BadQuery(f"The pattern is for more than {most} folders: begin it with the path of a folder.")
+        parts = ("." if piece is None else re.escape(unicodedata.normalize("NFC", piece)) or ".*" for piece in pieces)
+        pattern = re.compile("".join(parts), re.DOTALL)
+        return paths.with_paths(
+            self._cx,
+            self._view,
+            candidates,
+            lambda path: pattern.fullmatch(unicodedata.normalize("NFC", path)) is not None,
+        )
 
     def _literal(self, operand: Operand) -> LiteralValue:
         match operand:

@@ -124,13 +124,17 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """``columns`` is None for ``*``, ``count`` the column of the number of rows, or None. ``fulltext`` has the keywords
-    of ``SEARCH DOCUMENT CONTAINS``.
+    """A whole statement: its columns, its type, its conditions and its order.
+
+    ``columns`` is None for ``*``. ``count`` is the name of the column with the number of rows, or None if the statement
+    selects the rows themselves. With ``distinct``, of rows that are equal in all columns only one counts. ``fulltext``
+    has the keywords of ``SEARCH DOCUMENT CONTAINS``.
     """
 
     type: str
     columns: tuple[Column, ...] | None = None
     count: str | None = None
+    distinct: bool = False
     all_versions: bool = False
     fulltext: tuple[KeywordClause, ...] = ()
     condition: Condition | None = None

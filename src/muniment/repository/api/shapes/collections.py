@@ -29,8 +29,8 @@ from muniment.repository.search.answering import atom
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.filters import cursors, fixed, reader
 from muniment.repository.store.filters.cursors import CursorBinding, Part, Place, Stretch
-from muniment.repository.store.filters.tree import EVERYTHING, Selection
-from muniment.repository.store.objects.folders import paths
+from muniment.repository.store.filters.tree import EVERYTHING, Selection, with_texts
+from muniment.repository.store.objects.folders import computed, paths
 from muniment.repository.store.objects.listing import object_acls
 from muniment.repository.store.objects.listing.lists import ListedObject
 from muniment.repository.store.objects.listing.object_ids import holds_objects, kind_of
@@ -147,7 +147,7 @@ class OpenFeedRequest:
             total=page.total,
             entry_links=self.page.links,
         )
-        return spelling.feed(self.media_type, feed, self.names)
+        return spelling.feed(self.media_type, feed, self.context.options)
 
     def answer(self, body: bytes) -> Response:
         return Response(body, headers={"Content-Type": self.media_type, **spelling.PRIVATE})
@@ -303,7 +303,10 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
         part=Part(number, size, cursor),
         include_total=parameters.truth(values, "include-total"),
         object_type=spelling.read_type(type_name, names) if type_name else None,
-        selection=reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
+        selection=with_texts(
+            reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
+            partial(spelling.meant, options=options),
+        ),
         inline=parameters.truth(values, "inline"),
         links=parameters.truth(values, "links", default=True),
         view=representations.read_view(values, names),
@@ -391,16 +394,17 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
     """Read for all at once what is not in the rows."""
-    acl_names = object_acls.shown_names(cx, several, view.principals)
+    acls_shown, values = object_acls.shown(cx, several, view.principals), computed.values(cx, view, several)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
     return [
         ObjectBody(
             stored,
             view.catalogue,
-            acl_names[stored.id],
+            acls_shown[stored.id].text,
             statuses.get(stored.id, queue.EMPTY).state,
             places.get(stored.id, paths.NOWHERE),
+            values[stored.id],
         )
         for stored in several
     ]

@@ -31,6 +31,9 @@ from muniment.repository.store.permissions.acls import Acl, AclSummary
 from muniment.repository.store.permissions.principals import Permission
 
 _ALWAYS_SHOWN = ("r_object_id", "r_object_type", "object_name")
+_SHOWN_EMPTY = ("title", "subject", "authors", "keywords", "r_lock_owner", "log_entry")
+"""Properties that are shown without a value, too: old clients read them without asking whether they are there."""
+
 _MOST_VIEWED = 1000
 
 
@@ -69,8 +72,10 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """Shows properties that have a value; with ``every``, all; with ``properties``, only these (neutral names), if they
-    have one. Id, type and name are always shown.
+    """Which properties of an object are shown: by default, all that have a value, and some without.
+
+    With ``every``, those without a value are shown, too. If ``properties`` is given, only properties with these neutral
+    names are shown. Id, type and name are always shown.
     """
 
     every: bool = False
@@ -85,6 +90,7 @@ class ObjectBody(msgspec.Struct, frozen=True):
     acl_name: str
     index_status: str
     place: paths.Ancestry = paths.NOWHERE
+    computed: Mapping[str, list[Value]] = {}
 
 
 def object_answer(
@@ -128,16 +134,17 @@ def object_thing(
     """Raises UnknownProperty."""
     type_name = spelling.write_type(whole.stored.type, names)
     definition = f"{here}/types/{quote(type_name)}"
+    properties = object_properties(whole, names, view)
     document: dict[str, Written] = {
         "name": kind,
         "type": type_name,
         "definition": definition,
-        "properties": object_properties(whole, names, view),
+        "properties": properties,
     }
     if media_type.endswith("xml"):
-        document = {"properties": document["properties"]}
+        document = {"properties": {name: None if value == [] else value for name, value in properties.items()}}
     if links:
-        document["links"] = object_links(here, whole.stored, names, kind)
+        document["links"] = object_links(here, whole, names, kind)
     attributes = {
         "": {"xsi:type": type_name, "definition": definition},
         "properties": {"xsi:type": f"{type_name}-properties"},
@@ -145,9 +152,9 @@ def object_thing(
     return Thing(kind, document, attributes)
 
 
-def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: str) -> list[Written]:
+def object_links(here: str, whole: ObjectBody, names: RepositoryNames, kind: str) -> list[Written]:
     """List the links of an object shown as one of this kind (docs/interface.md, ours 2)."""
-    actual_kind = kind_of(stored.id)
+    stored, actual_kind = whole.stored, kind_of(whole.stored.id)
     own, thing = f"{here}/{kind}s/{stored.id}", f"{here}/objects/{stored.id}"
     links = [("self", own), ("edit", own), (f"{names.linkrel_base}/delete", own)]
     if kind == "object":
@@ -172,7 +179,9 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
         {"rel": "parent", "href": f"{here}/{kind_of(folder_id)}s/{folder_id}", "title": folder_id}
         for folder_id in stored.folder_ids
     ]
+    cabinets = whole.computed.get("i_cabinet_id", []) if actual_kind != "cabinet" else []
     further = [
+        *((f"{names.linkrel_base}/cabinet", f"{here}/cabinets/{cabinet_id}") for cabinet_id in cabinets),
         (f"{names.linkrel_base}/permission-set", f"{thing}/permission-set"),
         (f"{names.linkrel_base}/permissions", f"{thing}/permissions"),
         (f"{names.linkrel_base}/relations", f"{here}/relations?related-object-id={stored.id}&related-object-role=any"),
@@ -279,10 +288,16 @@ def acl_document(
         "properties": {
             "object_name": acl.name,
             "owner_name": acl.owner,
+            "acl_domain": acl.owner,
+            "description": acl.description,
             spelling.write_property("r_object_id", names): acl.shown_id,
         },
         "permitted": acl_entry_documents(entries, names),
-        "links": [{"rel": "self", "href": own}, {"rel": "edit", "href": own}],
+        "links": [
+            {"rel": "self", "href": own},
+            {"rel": "edit", "href": own},
+            {"rel": f"{names.linkrel_base}/associations", "href": f"{own}/associations"},
+        ],
     }
 
 
@@ -345,7 +360,10 @@ def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> 
     definitions = whole.catalogue.properties_of(whole.stored.type)
     some = values(whole.stored, whole.catalogue, whole.acl_name)
     some["r_index_status"] = [whole.index_status]
-    some |= paths.values(whole.place)
+    some |= paths.values(whole.place) | {name: of_name for name, of_name in whole.computed.items() if of_name}
+    if whole.stored.media_type:
+        some["a_content_type"] = [format_names.name(whole.stored.media_type, names)]
+    some = {name: [] for name in _SHOWN_EMPTY} | some
     some["r_object_type"] = [spelling.write_type(whole.stored.type, names)]
     some = {**{name: some[name] for name in _ALWAYS_SHOWN}, **some}
     if view.properties is not None:
@@ -359,7 +377,9 @@ def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> 
 
 def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:
     if not of_object:  # no value is written as the system in the field writes it
-        return "" if definition.kind in ("string", "id") and not definition.repeating else None
+        if definition.repeating:
+            return []
+        return "" if definition.kind in ("string", "id") else None
     values: list[Written] = [*of_object]
     if definition.kind == "date":
         values = [timestamp(value, utc="+00:00") if isinstance(value, int) else value for value in of_object]

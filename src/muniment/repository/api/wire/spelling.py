@@ -12,7 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground.refusals import NotAcceptable, UnsupportedMediaType
-from muniment.repository.options import RepositoryNames
+from muniment.repository import bare_names
+from muniment.repository.api.wire import format_names
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import UnknownRelationType
 from muniment.repository.search.answering import atom
 from muniment.repository.search.aql.spelling import wire_names
@@ -96,6 +98,13 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
+def meant(name: str, text: str, options: RepositoryOptions) -> str:
+    """Return what a property of this neutral name is compared with if a caller compares it with this text."""
+    if name == "a_content_type":
+        return format_names.media_type_or_same(text, options.names)
+    return bare_names.value(name, text, options)
+
+
 def negotiate(request: Request, offered: Sequence[str]) -> str:
     """Choose what the caller likes best, the first of equals. A suffix of the path, noted by ``web.addresses``, takes
     precedence over Accept.
@@ -171,7 +180,13 @@ def reply(
     return Response(document_answer(media_type, root, document, names, attributes=attributes), status, headers)
 
 
-def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
+def feed(media_type: str, page: atom.Feed, options: RepositoryOptions) -> bytes:
+    """Authors are shown by their bare names, where these mean them."""
+    names = options.names
+    entries = tuple(
+        msgspec.structs.replace(each, author=bare_names.short(each.author, options)) for each in page.entries
+    )
+    page = msgspec.structs.replace(page, entries=entries)
     if not media_type.endswith("json"):
         return atom.as_xml(page, names.vocab_namespace, names.relevance_namespace)
     body = atom.as_json(page, f"{names.media_type}+json")

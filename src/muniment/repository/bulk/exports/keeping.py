@@ -102,6 +102,7 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
         len(entries),
         (line.created, line.modified),
         common=line.common,
+        description=line.description,
     )
     acl_entries.keep_entries(cx, key, dict(sorted(entries.items())))
 

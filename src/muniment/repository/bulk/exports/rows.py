@@ -123,6 +123,7 @@ def _acl(row: Row, entries: Mapping[str, Permission], names: BearerNames) -> Acl
         sorted(named, key=lambda entry: str(entry.accessor)),
         row.created,
         row.modified,
+        row.description or "",
     )
 
 

@@ -43,9 +43,15 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 class SearchCache:
     """Remembers queries and ACLs for one process; ``cx`` must read one snapshot of the database."""
 
-    def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
+    def __init__(
+        self,
+        synonyms: Synonyms | None = None,
+        meaning: "Meaning | None" = None,
+        meant: Callable[[str, str], str] = lambda _name, text: text,
+    ) -> None:
         self.meaning = meaning
         self._synonyms = synonyms or Synonyms()
+        self._meant = meant
         self._queries: Cache[tuple[ReadsQuery, bytes], Query] = Cache(_BYTES)
         self._bound_queries: Cache[tuple[int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Cache(_BYTES)
         self._granted_acls: Cache[tuple[int, frozenset[str]], GrantedAcls] = Cache(_ACLS)
@@ -69,7 +75,11 @@ class SearchCache:
         if bound_query is not None:
             return bound_query
         bound_query = bind.bind(
-            self._synonyms.widen(joints.widen(query)), object_types.catalogue(cx, repository_id), acl_ids, now
+            self._synonyms.widen(joints.widen(query)),
+            object_types.catalogue(cx, repository_id),
+            acl_ids,
+            now,
+            self._meant,
         )
         return (
             bound_query

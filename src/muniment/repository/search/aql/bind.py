@@ -4,10 +4,12 @@ The negative comparison is met if no value meets the positive one, so also by an
 """
 
 import calendar
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, assert_never
+
+import msgspec
 
 from muniment.ground.clock import Instant
 from muniment.repository.folding import fold
@@ -86,18 +88,25 @@ ACL_NAME = "acl_name"
 """The property whose values mean different ACLs to different callers, so ids are compared."""
 
 
-def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """Without types, every type fits; locations are left out.
+def bind(
+    query: Query,
+    catalogue: Catalogue,
+    acls: Mapping[str, int],
+    now: Instant,
+    meant: Callable[[str, str], str] = lambda _name, text: text,
+) -> BoundQuery:
+    """If no types are returned, every type fits.
 
-    ``acls`` maps texts of ``acl_texts`` to the caller's ACLs; other texts name none. Relative dates count from ``now``.
-
-    Raises UnknownType, UnknownProperty, WrongValue.
+    The query's locations are not returned. ``acls`` maps a text of ``acl_texts`` to the id of the ACL that the caller
+    means by it. A text that is not in ``acls`` names no ACL. Relative dates count from ``now``. ``meant`` gets the name
+    of a property and a text to which it is to be equal, and returns the text that is meant. Raises UnknownType,
+    UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
     if "sysobject" in query.types:
         types = ()
-    condition = None if query.condition is None else _Binder(catalogue, acls, now).bind(query.condition)
+    condition = None if query.condition is None else _Binder(catalogue, acls, now, meant).bind(query.condition)
     return BoundQuery(types, condition, all_versions=query.all_versions)
 
 
@@ -130,10 +139,13 @@ def naming_place(place: str) -> Iterator[None]:
 
 
 class _Binder:
-    def __init__(self, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> None:
+    def __init__(
+        self, catalogue: Catalogue, acls: Mapping[str, int], now: Instant, meant: Callable[[str, str], str]
+    ) -> None:
         self._catalogue = catalogue
         self._acls = acls
         self._now = now
+        self._meant = meant
 
     def bind(self, expression: Expression) -> Condition:
         match expression:
@@ -154,9 +166,13 @@ class _Binder:
     ) -> Condition:
         match expression:
             case Property():
+                if expression.operator in _EQUALITY and not (expression.fuzzy or patterns.has_gaps(expression.value)):
+                    text = self._meant(expression.name, expression.value)
+                    expression = msgspec.structs.replace(expression, value=text)
                 return _property(expression, kind)
             case PropertyList():
-                among = _among(kind, expression.name, expression.values)
+                texts = [self._meant(expression.name, text) for text in expression.values]
+                among = _among(kind, expression.name, texts)
                 return among if expression.operator == "IN" else Unless(among)
             case PropertyRange():
                 return _range(expression, kind)

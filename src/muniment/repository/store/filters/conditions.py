@@ -93,7 +93,7 @@ def _test(test: PropertyTest, listed_property: ListedProperty) -> sa.ColumnEleme
 
 
 def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
-    if listed_property.names is not None:
+    if listed_property.names is not None and comparison.operator not in ("starts-with", "contains"):
         return _naming(comparison, listed_property.names)
     return listed_property.match(_test_of_value(comparison, listed_property))
 
@@ -130,7 +130,7 @@ def _one_of(test: HasOneOf, listed_property: ListedProperty) -> sa.ColumnElement
 
 
 def _like(test: FitsPattern, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
-    if listed_property.kind not in ("string", "id") or listed_property.names is not None:
+    if listed_property.kind not in ("string", "id"):
         raise WrongValue(f"LIKE is for texts; the property {test.name!r} is not a text.")
     pieces = [piece and listed_property.fold(piece) for piece in test.pieces]
     pattern = "".join(_LIKE_PIECES.get(piece) or _LIKE_MARKS.sub(r"\\\g<0>", piece or "") for piece in pieces)
@@ -149,7 +149,7 @@ def _missing(test: HasNoValue, listed_property: ListedProperty) -> sa.ColumnElem
 
 def _naming(comparison: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
     if comparison.operator not in ("=", "!="):
-        raise WrongValue(f"The property {comparison.name!r} can be compared only by = and !=.")
+        raise WrongValue(f"The property {comparison.name!r} can be compared only by = and != and by patterns.")
     object_names = names(_text(comparison))
     return object_names if comparison.operator == "=" else sa.not_(object_names)
 

@@ -22,13 +22,12 @@ SORTED = 255
 class ListedProperty:
     """A property of the members of a list.
 
-    Lists are sorted by ``value``, or without case by ``compared``; both are None for no sort. ``match`` makes the
-    condition, never null, that at least one value meets a test.
-
-    With ``names``, as of an ACL, only equality with a text can be tested: ``names`` makes the condition that it is one
-    of the value's names.
-
-    With ``indexed``, a database index holds ``value``.
+    ``value`` is the value that the list is sorted by, and ``compared`` the value that a sort without case uses: for a
+    text, usually its folded form. Both are None if no list can be sorted by the property. ``match`` makes the condition
+    that at least one value of the property meets a test; the condition is never null. ``names`` is given if a value can
+    have several names, as an ACL can. ``names`` makes the condition that a text is one of the names. A property with
+    ``names`` can only be tested for equality with a text, and by patterns. With ``indexed``, a database index holds
+    ``value``. ``whole`` stands for all values of a property without a ``value``: equal values are equal in it.
     """
 
     kind: Kind
@@ -39,6 +38,7 @@ class ListedProperty:
     fold: Callable[[str], str] = fold
     names: Callable[[str], sa.ColumnElement[bool]] | None = None
     indexed: bool = False
+    whole: sa.ColumnElement[Any] | None = None
 
 
 class PropertiesOf(Protocol):
@@ -84,14 +84,21 @@ def plain(value: sa.ColumnElement[str]) -> ListedProperty:
     return single("string", value, compared=sql.plain_folded(value))
 
 
-def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any]) -> ListedProperty:
+def several(
+    kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any], whole: sa.ColumnElement[Any]
+) -> ListedProperty:
     """Make a property whose values are ``value`` of each of ``rows``."""
 
     def match(test: Test) -> sa.ColumnElement[bool]:
         return sa.exists(sa.select(sa.literal_column("1")).select_from(rows).where(test(value)))
 
-    return ListedProperty(kind, match)
+    return ListedProperty(kind, match, whole=whole)
 
 
-def naming(names: Callable[[str], sa.ColumnElement[bool]]) -> ListedProperty:
-    return ListedProperty("string", lambda test: test(sa.null()), names=names)
+def naming(
+    names: Callable[[str], sa.ColumnElement[bool]],
+    match: Callable[[Test], sa.ColumnElement[bool]],
+    whole: sa.ColumnElement[Any],
+) -> ListedProperty:
+    """Make a property whose value can have several names (``ListedProperty.names``). ``match`` tests any of them."""
+    return ListedProperty("string", match, names=names, whole=whole)

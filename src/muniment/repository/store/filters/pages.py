@@ -74,6 +74,10 @@ def fetch(
     """
     order = _order(selection, properties, own_order)
     wanted = _wanted(cx, members, properties, selection, further)
+    if selection.distinct:
+        key = own_order.keys[-1].expression
+        first = _grouped(wanted[0], sa.func.min(key), properties, selection.distinct)
+        wanted = [each.where(key.in_(first.correlate(None))) for each in wanted]
     branches = [(wanted[0], order)]
     if further is not None:
         branches.append((wanted[1], _by_columns(order, further.columns)))
@@ -101,8 +105,25 @@ def count_members(
 ) -> int:
     """Raises UnknownProperty, WrongValue, BadFilter."""
     wanted = _wanted(cx, members, properties, selection, further)
+    if selection.distinct:
+        one = sa.literal_column("1", sa.Integer()).label("one")
+        wanted = [_grouped(each, one, properties, selection.distinct) for each in wanted]
     counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in wanted]
     return sum(cx.execute(sa.select(*counts)).one())
+
+
+def _grouped(
+    members: sa.Select[Any], selected: sa.ColumnElement[Any], properties: PropertiesOf, names: Sequence[str]
+) -> sa.Select[Any]:
+    """Make a query with one row for all members that have equal values. Raises UnknownProperty, BadSort."""
+    values = []
+    for name in names:
+        listed_property = properties(name)
+        value = listed_property.whole if listed_property.value is None else listed_property.value
+        if value is None:
+            raise BadSort(f"The values of the property {name!r} cannot be told apart: leave out DISTINCT.")
+        values.append(value)
+    return members.with_only_columns(selected, maintain_column_froms=True).group_by(*values)
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:

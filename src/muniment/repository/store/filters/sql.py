@@ -34,6 +34,15 @@ class first_value(_Spelled):  # noqa: N801 - SQL functions are written in lower 
     postgresql = "(CAST({0} AS JSONB) -> CAST({1} AS TEXT) -> 0)"
 
 
+class list_of(_Spelled):  # noqa: N801
+    """All values of a property in a column of JSON, as one text: ``list_of(column, name)``, null if there is none."""
+
+    inherit_cache = True
+    type = sa.Text()
+    sqlite = "json_extract({0}, '$.\"' || {1} || '\"')"
+    postgresql = "CAST(CAST({0} AS JSONB) -> CAST({1} AS TEXT) AS TEXT)"
+
+
 class values_of(_Spelled):  # noqa: N801
     """All values of a property, as rows: ``values_of(column, other column, name)``; the other one is read if the first
     lacks the property.

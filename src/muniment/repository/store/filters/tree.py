@@ -1,5 +1,6 @@
 """A filter and a sort as they were read."""
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -92,14 +93,39 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Without a filter, all members are wanted; without a sort, the list's own order.
+    """Which members of a list are wanted, and in which order.
 
-    ``text`` is the selection as its caller wrote it: cursors are bound to it.
+    Without a filter, all members are wanted. Without a sort, they come in the list's own order. ``text`` is the
+    selection as its caller wrote it: cursors are bound to it. Of the members that have equal values of all ``distinct``
+    properties, only the first one is wanted; only DQL asks for that.
     """
 
     filter: Filter | None = None
     sort: tuple[SortKey, ...] = ()
     text: str = ""
+    distinct: tuple[str, ...] = ()
 
 
 EVERYTHING = Selection()
+
+
+def with_texts(selection: Selection, change: Callable[[str, str], str]) -> Selection:
+    """Replace the texts to which properties must be equal. ``change`` gets a property's name and such a text."""
+
+    def literal(name: str, of: LiteralValue) -> LiteralValue:
+        return LiteralValue("text", change(name, of.text)) if of.kind == "text" else of
+
+    def changed(part: Filter) -> Filter:
+        match part:
+            case Comparison(operator="=" | "!="):
+                return msgspec.structs.replace(part, literal=literal(part.name, part.literal))
+            case HasOneOf():
+                return msgspec.structs.replace(part, literals=tuple(literal(part.name, each) for each in part.literals))
+            case AllOf() | AnyOf():
+                return msgspec.structs.replace(part, parts=tuple(map(changed, part.parts)))
+            case Not():
+                return Not(changed(part.part))
+            case _:
+                return part
+
+    return msgspec.structs.replace(selection, filter=None if selection.filter is None else changed(selection.filter))

@@ -72,9 +72,11 @@ def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = Fals
 def values(
     stored: StoredObject, catalogue: Catalogue, acl_name: str, lacking: Container[str] = ()
 ) -> dict[str, list[properties.Value]]:
-    """Return values by neutral name, without properties in ``lacking`` or without a value, ``r_index_status``, which
-    ``extraction/queue`` knows, and ``object_types.SHOWN_ONLY``. ``acl_name`` may be empty. Dates are cut to
-    milliseconds.
+    """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
+
+    The argument ``acl_name`` is the value of the property of that name; if the argument is empty, the property has no
+    value. Dates are cut to milliseconds. Properties without a value are left out, and so are ``r_index_status``, which
+    ``extraction/queue`` knows, and those of ``object_types.SHOWN_ONLY`` and ``object_types.COMPUTED``.
     """
     every_value: dict[str, list[properties.Value]] = {
         **stored.properties,
@@ -94,6 +96,7 @@ def values(
     }
     if not object_ids.holds_objects(stored.id):
         every_value |= version.values(stored.id, stored.version)
+        every_value["log_entry"] = every_value["r_log_entry"]
     names = catalogue.properties_of(stored.type)
     return {name: every_value[name] for name in names if every_value.get(name) and name not in lacking}
 

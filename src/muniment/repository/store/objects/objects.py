@@ -4,7 +4,7 @@ For an object that the caller may not browse, the answer is exactly that for an 
 docs/interface.md, ours 2.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import inventory, version_tree, wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
-from muniment.repository.store.objects.folders import filing, paths, unique_names
+from muniment.repository.store.objects.folders import computed, filing, paths, unique_names
 from muniment.repository.store.objects.listing import object_acls, object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties import stored_values
@@ -191,6 +191,9 @@ def change(
         refuse_others(stored, principals)
     kinds: list[changes.Kind] = [] if new.keys() == {"acl_name"} else ["properties"]
     columns = columns_of(cx, view, new, now)
+    # A format has one name with every charset: the name that is sent back means the charset that is there.
+    if columns.get("media_type") == stored.media_type.partition(";")[0].strip():
+        columns["media_type"] = stored.media_type
     kinds += [kind for name, kind in _KINDS.items() if name in columns]
     new_name = str(columns.get("name", stored.name))
     if new_name != stored.name:
@@ -214,13 +217,22 @@ def read_new(
 
     Raises UnknownProperty, WrongValue, NotWritable.
     """
-    principals = view.principals
-    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, principals))
+    current = current_values(cx, view, stored, properties)
+    owns = view.principals.is_(stored.owner_key)
+    return writable.read(view.catalogue, stored.type, properties, current, view.principals, owns=owns)
+
+
+def current_values(
+    cx: Connection, view: RepositoryView, stored: StoredObject, names: Container[str]
+) -> dict[str, list[Value]]:
+    """Return the values that the caller sees now; what takes a statement of its own, only if ``names`` has it."""
+    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, view.principals))
     current["r_index_status"] = [queue.status(cx, stored.id).state]
-    if object_ids.holds_objects(stored.id) and properties.keys() & paths.NAMES:
+    if object_ids.holds_objects(stored.id) and any(name in names for name in paths.NAMES):
         current |= paths.values(paths.ancestries(cx, view, [stored])[stored.id])
-    owns = principals.is_(stored.owner_key)
-    return writable.read(view.catalogue, stored.type, properties, current, principals, owns=owns)
+    if any(name in names for name in object_types.COMPUTED):
+        current |= computed.values(cx, view, [stored])[stored.id]
+    return current
 
 
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:

@@ -112,6 +112,13 @@ def count_entries(cx: Connection, acl_ids: Collection[int], accessors: Collectio
     return dict(cx.execute(query).all()) if acl_ids else {}
 
 
+def world_permit(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """Make an expression for what everybody may do with the objects of an ACL."""
+    of_world = acl_entries.c.acl_id == acl_id, acl_entries.c.accessor == sa.literal(WORLD)
+    level = sa.select(acl_entries.c.permission).where(*of_world).scalar_subquery()
+    return sa.func.coalesce(level, sa.literal(int(Permission.NONE), sa.SmallInteger()))
+
+
 def permits(
     acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
 ) -> sa.ColumnElement[bool]:

@@ -82,6 +82,8 @@ _property = listed.among(
         "owner_name": _OWNER,
         "id": listed.single("id", acls.c.shown_id),
         "r_object_id": listed.single("id", acls.c.shown_id),
+        "acl_domain": _OWNER,
+        "description": listed.exact(sa.func.coalesce(acls.c.description, "")),
         "r_modify_date": listed.single("date", acls.c.modified),
     },
     "A list of ACLs",

@@ -46,6 +46,13 @@ class _Namesake(NamedTuple):
     common: bool
 
 
+class ShownAcl(NamedTuple):
+    """The text that names an ACL for a caller, and its owner if the caller may see it."""
+
+    text: str
+    owner: str
+
+
 _R = TypeVar("_R", Row, _Namesake)
 
 
@@ -53,34 +60,35 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
     """Return the text for an ACL: empty for an unnamed one, the id for another that the caller may not see. Else it is
     the first that means this ACL when sent back: the bare name, the owner with the name, the id.
     """
-    return shown_names(cx, [acl_id], principals)[acl_id]
+    return shown(cx, [acl_id], principals)[acl_id].text
 
 
 _Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
 """A shown name depends on the mark of all ACLs, too."""
 
 _REMEMBERED = 50_000
-_shown_names: Cache[_Question, str] = Cache(_REMEMBERED)
+_shown: Cache[_Question, ShownAcl] = Cache(_REMEMBERED)
 
 
-def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
-    """Send one statement for each 200 ACLs; the process may remember the names until the mark of all ACLs changes
-    (``version_stamps``).
+def shown(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, ShownAcl]:
+    """Return for each of these ACLs what ``shown_name`` returns, and the owner, with one statement for each 200 ACLs.
+
+    The process may remember the names for each caller until the mark of all ACLs changes (``version_stamps``).
     """
     mark, who = version_stamps.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
-    names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((acl_id, *who), mark)) is not None}
+    names = {acl_id: name for acl_id in acl_ids if (name := _shown.recall((acl_id, *who), mark)) is not None}
     missing = sorted(set(acl_ids) - names.keys())
     if not missing:
         return names
-    found = _read_shown_names(cx, missing, principals)
+    found = _read_shown(cx, missing, principals)
     # A transaction that is no snapshot may have read the mark before a commit, and the rows after it.
     if version_stamps.read(cx).acls == mark:
         for acl_id, name in found.items():
-            _shown_names.keep((acl_id, *who), name, 1 + len(principals.accessors), mark)
+            _shown.keep((acl_id, *who), name, 1 + len(principals.accessors), mark)
     return names | found
 
 
-def _read_shown_names(cx: Connection, ids: Sequence[int], principals: Principals) -> dict[int, str]:
+def _read_shown(cx: Connection, ids: Sequence[int], principals: Principals) -> dict[int, ShownAcl]:
     rows_of: dict[int, list[_Namesake]] = {}
     seeing: dict[str, Any] = {"own_key": principals.key}
     if not principals.administrator:
@@ -89,18 +97,20 @@ def _read_shown_names(cx: Connection, ids: Sequence[int], principals: Principals
         for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
             namesake = _Namesake(*row)
             rows_of.setdefault(namesake.carried_id, []).append(namesake)
-    return {acl_id: _shown_name(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
+    return {acl_id: _shown_acl(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
 
 
-def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
+def _shown_acl(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> ShownAcl:
     if rows[0].carried_key == UNNAMED:
-        return ""
+        return ShownAcl("", "")
     row_of_acl = next((row for row in rows if row.id == acl_id), None)
-    for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)) if row_of_acl else ():
+    if row_of_acl is None:
+        return ShownAcl(str(rows[0].carried), "")
+    for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)):
         name = acl_names.read(text)
         if name is not None and _choose(rows, name, own_key) is row_of_acl:
-            return str(text)
-    return str(rows[0].carried)
+            return ShownAcl(str(text), row_of_acl.owner)
+    return ShownAcl(str(rows[0].carried), row_of_acl.owner)
 
 
 def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:

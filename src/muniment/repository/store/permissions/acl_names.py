@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from muniment.ground.naming import disguise
+from muniment.ground.naming import disguise, is_storable
 from muniment.repository.refusals import WrongValue
 
 LONGEST = 120
+LONGEST_DESCRIPTION = 1000
+"""The longest name of an ACL, in characters."""
 
 _ID = re.compile(r"45[0-9a-fA-F]{14}")
 _LIKE_AN_ID = re.compile(r"[0-9a-fA-F]{16}")
@@ -55,6 +57,12 @@ def check(name: str) -> None:
         raise WrongValue("An ACL's name has 1 to 120 printable characters, no '/' and no space at either end.")
     if what := disguise(name):
         raise WrongValue(f"An ACL's name may not hold {what}.")
+
+
+def check_description(text: str) -> None:
+    """Raise WrongValue unless an ACL may have this description."""
+    if len(text) > LONGEST_DESCRIPTION or not is_storable(text):
+        raise WrongValue(f"The description of an ACL is a text of at most {LONGEST_DESCRIPTION} characters.")
 
 
 def is_id(text: str) -> bool:

@@ -24,6 +24,7 @@ def insert(
     now: Instant,
     *,
     common: bool,
+    description: str = "",
 ) -> acl_look_up.Row | None:
     """Store an ACL without its entries; return None if the owner has this name, or the ACL is ``common`` and another
     common one has it. ``owner`` is name and key.
@@ -43,6 +44,7 @@ def insert(
             entry_count=len(entries),
             created=now,
             modified=now,
+            description=description or None,
         )
         .on_conflict_do_nothing()
         .returning(acls)
@@ -59,6 +61,7 @@ def put_back(
     dates: tuple[Instant, Instant],
     *,
     common: bool,
+    description: str = "",
 ) -> int:
     """Store an ACL of an export without its entries; return its row's key. ``dates``: made, last changed.
 
@@ -78,6 +81,7 @@ def put_back(
             entry_count=entry_count,
             created=dates[0],
             modified=dates[1],
+            description=description or None,
         )
     )
     return key

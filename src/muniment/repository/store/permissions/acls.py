@@ -6,7 +6,7 @@ A bare name means the caller's own ACL, or else a common one: built in, or made 
 caller may not see is answered like one that does not exist.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
 from muniment.repository.store import named_locks
+from muniment.repository.store.filters import sql
 from muniment.repository.store.permissions import acl_entries, acl_look_up, acl_names, acl_rows, unnamed_acls
 from muniment.repository.store.permissions.acl_names import AclQuota
 from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
@@ -39,6 +40,7 @@ class Acl(msgspec.Struct, frozen=True):
     created: Instant
     modified: Instant
     entries: Mapping[str, Permission]
+    description: str = ""
 
 
 class AclSummary(msgspec.Struct, frozen=True):
@@ -53,16 +55,18 @@ class AclSummary(msgspec.Struct, frozen=True):
     common: bool
     entries: int
     modified: Instant
+    description: str = ""
 
 
-_BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
+BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
     PRIVATE: {OWNER: Permission.DELETE},
     PUBLIC: {OWNER: Permission.DELETE, WORLD: Permission.READ},
 }
+"""The entries of the ACLs that every repository has, by their names."""
 
 
 def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
-    for name, entries in _BUILT_IN.items():
+    for name, entries in BUILT_IN.items():
         row = acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
         if row is not None:
             acl_entries.keep_entries(cx, row.id, entries)
@@ -85,6 +89,8 @@ def add(
     entries: Mapping[str, Permission],
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
+    *,
+    description: str = "",
 ) -> Acl:
     """Make an ACL of the caller; an administrator's is common.
 
@@ -93,11 +99,12 @@ def add(
     Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
+    acl_names.check_description(description)
     checked_entries = acl_entries.check(cx, entries, (), principals, now)
     if not principals.administrator:
         _check_quota(cx, repository_id, principals.key, None, len(checked_entries), quota)
     row = None
-    if name not in _BUILT_IN:
+    if name not in BUILT_IN:
         row = acl_rows.insert(
             cx,
             repository_id,
@@ -106,6 +113,7 @@ def add(
             checked_entries,
             now,
             common=principals.administrator,
+            description=description,
         )
     if row is None:
         raise NameTaken(f"There is an ACL {name!r} already.")
@@ -135,6 +143,14 @@ def change(
     acl_entries.drop(cx, acl.id)
     acl_entries.keep_entries(cx, acl.id, checked_entries)
     return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
+
+
+def describe(cx: Connection, acl: Acl, principals: Principals, description: str, now: Instant) -> Acl:
+    """Give an ACL another description. Raises NotPermitted, WrongValue."""
+    _check_owned(acl, principals)
+    acl_names.check_description(description)
+    cx.execute(acls.update().where(acls.c.id == acl.id).values(modified=now, description=description or None))
+    return msgspec.structs.replace(acl, modified=now, description=description)
 
 
 def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
@@ -225,6 +241,26 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
     return query.where(acls.c.repository_id == repository_id).distinct()
 
 
+def with_names(
+    repository_id: int, principals: Principals, test: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]
+) -> sa.Select[int]:
+    """Make a query for the ids of those ACLs that the caller may see, and whose folded name meets a test, with the
+    owner before it or without.
+    """
+    whole = acls.c.owner_name + "/" + acls.c.name
+    named = sa.or_(test(sql.plain_folded(acls.c.name)), test(sql.plain_folded(whole)))
+    return sa.select(acls.c.id).where(acls.c.repository_id == repository_id, acl_look_up.visible_to(principals), named)
+
+
+def with_owner(
+    repository_id: int, principals: Principals, test: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]
+) -> sa.Select[int]:
+    """Make a query for the ids of those ACLs that the caller may see, and whose owner's folded name meets a test."""
+    return sa.select(acls.c.id).where(
+        acls.c.repository_id == repository_id, acl_look_up.visible_to(principals), test(acls.c.owner_name)
+    )
+
+
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
     """Its owner and administrators see all entries, others only those that can apply to them. With ``every``, all: the
     owner of an object may see all entries of its ACL.
@@ -266,11 +302,13 @@ def owns(owner_key: str, principals: Principals) -> bool:
 
 def _acl(row: acl_look_up.Row, entries: Mapping[str, Permission]) -> Acl:
     about = row.id, row.repository_id, row.shown_id, row.name, row.owner, row.owner_key, row.created, row.modified
-    return Acl(*about, entries)
+    return Acl(*about, entries, row.description or "")
 
 
 def summary(row: acl_look_up.Row, entries: int) -> AclSummary:
-    return AclSummary(row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified)
+    return AclSummary(
+        row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified, row.description or ""
+    )
 
 
 def _unknown(text: str) -> UnknownAcl:

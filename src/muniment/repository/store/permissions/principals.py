@@ -3,7 +3,7 @@
 Source: docs/interface.md, ours 4, for the permissions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 from functools import cached_property
 
@@ -12,6 +12,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
+from muniment.repository import bare_names
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import UnknownAccessor
 from muniment.repository.store.permissions import name_keys
 
 OWNER = "owner"
@@ -56,6 +59,18 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def accessors(self) -> frozenset[str]:
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
+
+    def whole_names(self, names: Collection[str], options: RepositoryOptions) -> dict[str, str]:
+        """Return the id that each of these names means.
+
+        A bare name must be borne now: otherwise the next bearer would get what was meant for somebody of another
+        partition. Raises UnknownAccessor.
+        """
+        whole = {name: bare_names.full(name, options) for name in names}
+        bare = {fold_name(person_id): name for name, person_id in whole.items() if person_id != name}
+        if bare and (unknown := sorted(bare.keys() - self.identify(bare.keys()).keys())):
+            raise UnknownAccessor(f"{bare[unknown[0]][:100]!r} is no user or group there: write name@partition.")
+        return whole
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
         """Return the key under which something new is stored for ``owner``."""

@@ -22,6 +22,7 @@ acls = sa.Table(
     sa.Column("common", sa.Boolean),
     required("entry_count", sa.Integer),
     *filled(sa.BigInteger, "created", "modified"),
+    sa.Column("description", sa.Text),
     sa.Index("ix_acls_shown_id", "shown_id", unique=True),
     sa.Index("ix_acls_owner", "repository_id", "owner_key", "name", unique=True),
     sa.Index("ix_acls_owner_name", "repository_id", "owner_name", "name"),

@@ -6,6 +6,7 @@ Source: docs/interface.md, ours 2.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +18,7 @@ from muniment.repository.api import uploads
 from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.endpoints.contents.content_requests import ArrangedContent
-from muniment.repository.api.endpoints.objects.objects import check_root, complete, writing_view
+from muniment.repository.api.endpoints.objects.objects import check_root, complete, whole_rights, writing_view
 from muniment.repository.api.shapes import object_body, representations
 from muniment.repository.api.shapes.object_body import Metadata
 from muniment.repository.api.shapes.representations import ObjectBody
@@ -125,9 +126,12 @@ async def _plan_new(
         text = await uploads.read_plain_text(upload.content, name, media_type, context)
     further = [(each.place, each.media_type, each.body.stored) for each in arranged[1:]]
     new = NewObject(draft.type, draft.properties, folder_id, content, text, further=further)
-    return lambda cx, principals, now, quota: _create(
-        cx, writing_view(context, cx, repository, principals), new, root, now, quota
-    )
+
+    def decide(cx: Connection, principals: Principals, now: Instant, quota: StorageQuota) -> _NewObject:
+        whole = msgspec.structs.replace(new, properties=whole_rights(new.properties, principals, context.options))
+        return _create(cx, writing_view(context, cx, repository, principals), whole, root, now, quota)
+
+    return decide
 
 
 def _plan_copy(

@@ -13,13 +13,15 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.refusals import Malformed
+from muniment.repository import bare_names
 from muniment.repository.api import uploads
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody
 from muniment.repository.api.wire import parameters
-from muniment.repository.refusals import WrongValue
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import UnknownAccessor, WrongValue
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import subtrees, version_removal
 from muniment.repository.store.objects.decisions.version_removal import Scope
@@ -34,7 +36,7 @@ from muniment.repository.store.repositories import Repository
 
 ROOTS = {"cabinets": "cabinet", "folders": "folder", "documents": "document", "objects": "sysobject"}
 
-_RIGHTS = {"acl_name", "owner_name"}
+_RIGHTS = {"acl_domain", "acl_name", "owner_name"}
 
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
@@ -86,7 +88,7 @@ async def change(request: Request, context: RepositoryContext, kind: str) -> Res
             cx,
             writing_view(context, cx, repository, principals),
             object_id,
-            changes,
+            whole_rights(changes, principals, context.options),
             context.clock(),
             expected,
             kind,
@@ -213,6 +215,27 @@ def tell_rights(request: Request, caller: Caller, properties: Mapping[str, Given
     event = events.begin(request.scope, "object rights", how=" and ".join(rights))
     caller.tell(event)
     return event
+
+
+def whole_rights(
+    properties: Mapping[str, Given], principals: Principals, options: RepositoryOptions
+) -> dict[str, Given]:
+    """Return the properties with the whole names of the owner and of the ACL, if these are among them.
+
+    Raises WrongValue for a bare name that nobody bears.
+    """
+    whole = dict(properties)
+    owner, acl_name, domain = (whole.get(name) for name in ("owner_name", "acl_name", "acl_domain"))
+    if isinstance(owner, str):
+        try:
+            whole["owner_name"] = principals.whole_names([owner], options)[owner]
+        except UnknownAccessor as unknown:
+            raise WrongValue(unknown.sentence) from unknown
+    if isinstance(acl_name, str):
+        whole["acl_name"] = bare_names.full_acl(acl_name, options)
+    if isinstance(domain, str):
+        whole["acl_domain"] = bare_names.full(domain, options)
+    return whole
 
 
 def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:

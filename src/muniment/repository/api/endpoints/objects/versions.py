@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
+from muniment.repository import bare_names
 from muniment.repository.api import uploads
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.contents import content_requests
@@ -155,7 +156,7 @@ async def list_checkouts(request: Request, context: RepositoryContext) -> Respon
     """List objects that are checked out."""
     caller = await enter(request, context)
     values = parameters.read(request)
-    name = values.get("user-name", "")
+    name = bare_names.full(values.get("user-name", ""), context.options)
     holder = parameters.choice(
         {"checked-out-by": values.get("checked-out-by", "").replace("_", "-")},
         "checked-out-by",
@@ -277,6 +278,8 @@ def _check_in(
     quota: StorageQuota,
 ) -> _NewVersion:
     view = objects.writing_view(context, cx, repository, principals)
+    rights = objects.whole_rights(plan.properties, principals, context.options)
+    plan = msgspec.structs.replace(plan, properties=rights)
     stored = checkins.check_in(cx, view, object_id, plan, context.clock(), quota)
     named = [each.content for each in contents.all_contents(cx, stored)]
     return _NewVersion(objects.complete(cx, stored, view), named)

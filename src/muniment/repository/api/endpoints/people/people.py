@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.repository import bare_names
 from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -17,7 +18,7 @@ from muniment.repository.api.shapes.representations import ObjectBody, Thing
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
-from muniment.repository.refusals import NotOfferedYet, UnknownPerson
+from muniment.repository.refusals import NotOfferedYet, NotPermitted, UnknownPerson
 from muniment.repository.search.answering.atom import FeedEntry, Link
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.view import RepositoryView
@@ -32,7 +33,7 @@ _DIGITS = {"user": "11", "group": "12"}
 async def list_people(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """List {kind}s whom the repository lets in, directly in a group if the address names one."""
     caller, people = await enter(request, context), of_directory(context)
-    group_id = request.path_params.get("person")
+    group_id = person_at(request, context) if "person" in request.path_params else None
     path = f"groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{kind}s"
     feed = collections.feed_request(request, context, caller, path, f"{kind.capitalize()}s")
     return await collections.answer_with_list(
@@ -42,14 +43,31 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Show a {kind} whom the repository lets in, directly in a group if the address names two."""
-    caller, people = await enter(request, context), of_directory(context)
+    caller = await enter(request, context)
     media_type = context.thing_type(request)
-    name, parts = last_person(request), request.path_params
-    group_id = parts["person"] if "member" in parts else None
-    person = await caller.read_long(
-        lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
-    )
-    return answer_with_person(caller, media_type, person)
+    return answer_with_person(caller, media_type, await find_person(request, context, caller, kind))
+
+
+async def find_person(request: Request, context: RepositoryContext, caller: Caller, kind: Kind) -> Person:
+    """Find the user or group that the address names. Callers who administer the directory find those, too, whom the
+    repository does not let in.
+
+    Raises UnknownPerson, NotOfferedYet, and what ``Caller.read_long`` raises.
+    """
+    people, person_id = of_directory(context), last_person(request, context)
+    group_id = person_at(request, context) if "member" in request.path_params else None
+    try:
+        return await caller.read_long(
+            lambda _cx, _principals: people.find(caller.repository.resource_id, kind, person_id, group_id)
+        )
+    except UnknownPerson as unknown:
+        changes = context.people_changes
+        if changes is None:
+            raise
+        try:
+            return await caller.administer(lambda who: changes.find(who, kind, person_id, group_id))
+        except NotPermitted:
+            raise unknown from None
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
@@ -64,14 +82,13 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
 
 async def home(request: Request, context: RepositoryContext) -> Response:
     """Show the cabinet that is a user's home."""
-    caller, people = await enter(request, context), of_directory(context)
-    repository, names, user_id = caller.repository, context.names, last_person(request)
+    caller = await enter(request, context)
+    repository, names, user = caller.repository, context.names, await find_person(request, context, caller, "user")
     media_type, values = context.thing_type(request), parameters.read(request)
     view = representations.read_view(values, names)
     links = parameters.truth(values, "links", default=True)
 
     def read(cx: Connection, principals: Principals) -> ObjectBody:
-        user = people.find(repository.resource_id, "user", user_id)
         seen = RepositoryView.read(cx, repository, principals)
         return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
 
@@ -84,23 +101,24 @@ async def has_name(request: Request, context: RepositoryContext) -> bool:
 
     Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
     """
-    caller, people, person_id = await enter(request, context), of_directory(context), last_person(request)
-    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
-
-    def find(_cx: Connection, _principals: Principals) -> bool:
-        try:
-            people.find(caller.repository.resource_id, kind, person_id)
-        except UnknownPerson:
-            return False
-        return True
-
-    return await caller.read_long(find)
+    caller = await enter(request, context)
+    place = request.path_params.get("member") or request.path_params["person"]
+    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{place}").endswith("/groups") else "user"
+    try:
+        await find_person(request, context, caller, kind)
+    except UnknownPerson:
+        return False
+    return True
 
 
-def last_person(request: Request) -> str:
+def last_person(request: Request, context: RepositoryContext) -> str:
     """Return the member if the address is that of a membership."""
-    person_id: str = request.path_params.get("member") or request.path_params["person"]
-    return person_id
+    return person_at(request, context, "member" if "member" in request.path_params else "person")
+
+
+def person_at(request: Request, context: RepositoryContext, part: str = "person") -> str:
+    """Return the id of the user or group that a part of the address names, perhaps by the bare name."""
+    return bare_names.full(request.path_params[part], context.options)
 
 
 def of_directory(context: RepositoryContext) -> People:
@@ -129,7 +147,7 @@ def _people_page(
         own, summary = address_of(here, person), person.description or person.id
         shown = feed.entry(
             own,
-            person.id,
+            bare_names.short(person.id, feed.context.options),
             "Muniment",
             summary,
             person.modified,
@@ -160,7 +178,7 @@ def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -
     own, base, type_name = address_of(here, person), names.linkrel_base, names.type_prefix + person.kind
     links = [("self", own), ("edit", own), (f"{base}/delete", own)]
     if person.kind == "user":
-        links.append((f"{base}/default-folder", f"{own}/home"))
+        links += [(f"{base}/default-folder", f"{own}/home"), (f"{base}/permission-set", f"{own}/permission-set")]
     else:
         links += [(f"{base}/users", f"{own}/users"), (f"{base}/groups", f"{own}/groups")]
     document: dict[str, Written] = {
@@ -182,9 +200,9 @@ def person_properties(person: Person, names: RepositoryNames) -> dict[str, Writt
         "description": person.description,
     }
     if person.kind == "user":
-        properties |= {"user_name": person.id, "user_login_name": person.short_name}
+        properties |= {"user_name": person.id, "user_login_name": person.second_name, "user_address": person.address}
         return properties if person.state is None else properties | {"user_state": person.state}
-    return properties | {"group_name": person.id, "group_display_name": person.short_name}
+    return properties | {"group_name": person.id, "group_display_name": person.second_name}
 
 
 def address_of(here: str, person: Person) -> str:

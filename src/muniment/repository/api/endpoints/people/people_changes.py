@@ -6,6 +6,7 @@ Source: docs/interface.md, ours 9. The directory decides each change.
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.naming import is_storable
 from muniment.ground.refusals import Malformed
+from muniment.repository import bare_names
 from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.shapes import object_body
@@ -30,8 +32,9 @@ _NAMES: Mapping[Kind, tuple[str, str]] = {
     "user": ("user_name", "user_login_name"),
     "group": ("group_name", "group_display_name"),
 }
-"""One property holds the id, one the name without its partition."""
+"""The property that holds the id, and the property that holds the second name (``Person``)."""
 
+_OF_USERS = ("user_password", "user_address")
 _READ_ONLY = ("r_object_id", "r_modify_date")
 _LONGEST_TEXT = 4000
 _STATES = range(4)
@@ -55,7 +58,10 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     """Make a {kind} in the directory, as one of its administrators."""
     event, caller, changes = await _enter(request, context, f"{kind} made")
     media_type = context.thing_type(request)
-    person = await _read(request, context, kind, context.options.default_partition)
+    partition = context.options.default_partition
+    person = await _read(request, context, kind, partition)
+    if person.id is None and person.second_name:
+        person = replace(person, id=_id(kind, person.second_name, partition), second_name=None)
     if person.id is None:
         raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
     new_person = await caller.administer(lambda who: changes.add(who, kind, person))
@@ -68,7 +74,7 @@ async def change(request: Request, context: RepositoryContext, kind: Kind) -> Re
     """Change a {kind} of the directory, as one of its administrators."""
     event, caller, changes = await _enter(request, context, f"{kind} changed")
     media_type = context.thing_type(request)
-    person_id: str = request.path_params["person"]
+    person_id = people.person_at(request, context)
     body = await _read(request, context, kind, person_id.rpartition("@")[2])
     changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
     event.on = changed_person.id
@@ -79,7 +85,7 @@ async def change(request: Request, context: RepositoryContext, kind: Kind) -> Re
 async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Remove a {kind} from the directory, as one of its administrators."""
     event, caller, changes = await _enter(request, context, f"{kind} removed")
-    person_id: str = request.path_params["person"]
+    person_id = people.person_at(request, context)
     event.on = await caller.administer(lambda who: changes.remove(who, kind, person_id))
     return Response(status_code=204)
 
@@ -89,8 +95,9 @@ async def add_member(request: Request, context: RepositoryContext, kind: Kind) -
     """Put a {kind} into a group, as an administrator of the directory."""
     event, caller, changes = await _enter(request, context, f"{kind} added to a group")
     media_type = context.thing_type(request)
-    group_id: str = request.path_params["person"]
-    member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
+    group_id = people.person_at(request, context)
+    named_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
+    member_id = bare_names.full(named_id, context.options)
     membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
     event.on = f"{membership.member.id} in {membership.group.id}"
     answer = people.answer_with_person(caller, media_type, membership.member)
@@ -104,7 +111,7 @@ async def add_member(request: Request, context: RepositoryContext, kind: Kind) -
 async def remove_member(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Take a {kind} out of a group, as an administrator of the directory."""
     event, caller, changes = await _enter(request, context, f"{kind} removed from a group")
-    group_id, member_id = request.path_params["person"], request.path_params["member"]
+    group_id, member_id = people.person_at(request, context), people.last_person(request, context)
     membership = await caller.administer(lambda who: changes.remove_member(who, group_id, kind, member_id))
     event.on = f"{membership.member.id} in {membership.group.id}"
     return Response(status_code=204)
@@ -127,7 +134,7 @@ async def _read(request: Request, context: RepositoryContext, kind: Kind, partit
     id_property, name_property = _NAMES[kind]
     texts, state = dict[str, str](), None
     for name, value in metadata.properties.items():
-        if name in (id_property, name_property, "description") or (kind == "user" and name == "user_password"):
+        if name in (id_property, name_property, "description") or (kind == "user" and name in _OF_USERS):
             texts[name] = _text(name, value)
         elif kind == "user" and name == "user_state":
             state = _state(value)
@@ -136,10 +143,12 @@ async def _read(request: Request, context: RepositoryContext, kind: Kind, partit
         elif name != "r_object_type":
             raise UnknownProperty(f"A {kind} has no property {name[:100]!r} that may be set.")
     return PersonChange(
-        _id(kind, texts.get(id_property), texts.get(name_property), partition),
+        _id(kind, texts.get(id_property), partition),
         texts.get("description"),
         state,
         texts.get("user_password"),
+        texts.get(name_property),
+        texts.get("user_address"),
     )
 
 
@@ -160,18 +169,14 @@ def _state(value: Given) -> int:
     return number
 
 
-def _id(kind: Kind, whole: str | None, short: str | None, partition: str) -> str | None:
-    id_property, name_property = _NAMES[kind]
-    if whole is None and short is None:
+def _id(kind: Kind, whole: str | None, partition: str) -> str | None:
+    if whole is None:
         return None
-    if whole is None or "@" not in whole:
+    if "@" not in whole:
         if not partition:
-            raise WrongValue(f"{id_property!r} is name@partition.")
-        whole = f"{short if whole is None else whole}@{partition}"
-    whole = unicodedata.normalize("NFC", whole)
-    if short is not None and unicodedata.normalize("NFC", short) != whole.rpartition("@")[0]:
-        raise WrongValue(f"{name_property!r} is the name before the '@' of {id_property!r}.")
-    return whole
+            raise WrongValue(f"{_NAMES[kind][0]!r} is name@partition.")
+        whole = f"{whole}@{partition}"
+    return unicodedata.normalize("NFC", whole)
 
 
 def _member_id(reference: object_body.Metadata, kind: Kind, repository: Repository) -> str:

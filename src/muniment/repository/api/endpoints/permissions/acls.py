@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 4.
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -12,17 +13,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
+from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
+from muniment.repository import bare_names
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
 from muniment.repository.api.wire import spelling
 from muniment.repository.bulk import removal
-from muniment.repository.options import RepositoryNames
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import NotOfferedYet, UnknownAcl, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Given
 from muniment.repository.store.permissions import acl_lists, acls
 from muniment.repository.store.permissions.acl_lists import ListedAcl
@@ -48,9 +53,11 @@ class AclEntryBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
 
 
 class AclProperties(msgspec.Struct):
-    """The properties of an ACL that a body may give: its name."""
+    """The properties of an ACL that a body may give. ``acl_domain`` is its owner, who must be the one who has it."""
 
     object_name: str = ""
+    description: str | None = None
+    acl_domain: str = ""
 
 
 class AclBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
@@ -101,11 +108,15 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     body = await read_body(request, context)
     name, entries, quota = body.object_name, read_entries(body.permitted or [], context.names), _quota(context)
-    new_acl = await caller.write(
-        lambda cx, principals: _visible(
-            cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
-        )
-    )
+
+    def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
+        whole = with_whole_names(entries, principals, context.options)
+        _check_domain(body, principals.id, context.options)
+        now, description = context.clock(), body.properties.description or ""
+        acl = acls.add(cx, repository.id, name, principals, whole, now, quota, description=description)
+        return _visible(cx, acl, principals)
+
+    new_acl = await caller.write(decide)
     event.on = new_acl.acl.name
     return _answer(caller, media_type, new_acl, 201)
 
@@ -122,21 +133,29 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """Replace the entries of an ACL."""
+    """Replace the entries of an ACL, or its description."""
     event = events.begin(request.scope, "acl", how="changed")
     caller, media_type = await enter_for_thing(request, context, event)
     repository = caller.repository
     body = await read_body(request, context)
-    if body.permitted is None:
+    description = body.properties.description
+    if body.permitted is None and description is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
-    entries, name, quota = read_entries(body.permitted, context.names), _acl_name(request), _quota(context)
-    new_name = body.object_name
+    entries = None if body.permitted is None else read_entries(body.permitted, context.names)
+    name, quota, new_name = _acl_name(request), _quota(context), body.object_name
 
     def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
         acl = acls.find(cx, repository.id, name, principals)
         if new_name and new_name != acl.name:
             raise WrongValue("An ACL keeps its name.")
-        return _visible(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
+        _check_domain(body, acl.owner, context.options)
+        now = context.clock()
+        if description is not None:
+            acl = acls.describe(cx, acl, principals, description, now)
+        if entries is not None:
+            whole = with_whole_names(entries, principals, context.options)
+            acl = acls.change(cx, acl, principals, whole, now, quota)
+        return _visible(cx, acl, principals)
 
     changed_acl = await caller.write(decide)
     event.on = changed_acl.acl.name
@@ -152,6 +171,27 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
     event.on = name
     return Response(status_code=204)
+
+
+async def list_associations(request: Request, context: RepositoryContext) -> Response:
+    """List the objects that carry an ACL, and the folders whose new objects get it."""
+    name = _acl_name(request)
+
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        acl = acls.find(cx, feed.repository.id, name, principals)
+        view, selection = RepositoryView.read(cx, feed.repository, principals), feed.page.selection
+        prefix = feed.names.type_prefix
+        return feed.listed(
+            cx,
+            principals,
+            f"associations {acl.shown_id}",
+            lambda stretch: lists.page_of_acl(cx, view, acl.id, stretch, selection, type_prefix=prefix),
+            lambda members: feed.with_objects(cx, view, members, collections.object_entry),
+            lambda: lists.count_of_acl(cx, view, acl.id, selection, type_prefix=prefix),
+            in_portions=True,
+        )
+
+    return await collections.answer_list(request, context, f"acls/{quote(name)}/associations", "Associations", question)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
@@ -233,7 +273,11 @@ def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
             case "permitted":
                 body.permitted = [_read_entry(entry, names) for entry in part.children]
             case "properties":
-                body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
+                given = object_body.properties(part, names)
+                description = _text(given["description"]) if "description" in given else None
+                body.properties = AclProperties(
+                    _text(given.get("object_name")), description, _text(given.get("acl_domain"))
+                )
     return body
 
 
@@ -251,7 +295,7 @@ def _members(element: Element, known: Sequence[str], names: RepositoryNames) -> 
 
 def _text(value: Given) -> str:
     if value is not None and not isinstance(value, str):
-        raise WrongValue("The name of an ACL is one text.")
+        raise WrongValue("The name, the description and the owner of an ACL are one text each.")
     return value or ""
 
 
@@ -281,6 +325,22 @@ def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNam
             raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")
         entries[accessor] = level
     return entries
+
+
+def _check_domain(body: AclBody, owner: str, options: RepositoryOptions) -> None:
+    domain = bare_names.full(body.properties.acl_domain, options)
+    if domain and fold_name(domain) != fold_name(owner):
+        raise WrongValue(f"This ACL belongs to {owner}: 'acl_domain' cannot give it to somebody else.")
+
+
+def with_whole_names(
+    entries: Mapping[str, Permission], principals: Principals, options: RepositoryOptions
+) -> dict[str, Permission]:
+    """Raises UnknownAccessor for a bare name that nobody bears, and WrongValue if two names are one."""
+    whole_names = principals.whole_names(entries, options)
+    if len(set(whole_names.values())) < len(entries):
+        raise WrongValue("The ACL names one user or group twice.")
+    return {whole_names[name]: level for name, level in entries.items()}
 
 
 def _answer(

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.naming import fold_name
+from muniment.repository import bare_names
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.people import people as people_endpoint
 from muniment.repository.api.endpoints.permissions import acls as acls_endpoint
@@ -61,8 +62,22 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
         caller,
         event,
         media_type,
-        lambda cx, principals: _assign(cx, repository, principals, object_id, body.acl_name, entries, context.clock()),
+        lambda cx, principals: _assign(cx, context, repository, principals, object_id, body.acl_name, entries),
     )
+
+
+async def of_user(request: Request, context: RepositoryContext) -> Response:
+    """Show the ACL that a user's new objects get in no folder."""
+    caller, media_type = await enter_for_thing(request, context)
+    user = await people_endpoint.find_person(request, context, caller, "user")
+    own = representations.user_address(caller.here, user.id)
+    document: dict[str, Written] = {
+        "acl-name": acls.PRIVATE,
+        "owner": user.id,
+        "permitted": representations.acl_entry_documents(acls.BUILT_IN[acls.PRIVATE], context.names),
+        "links": [{"rel": "self", "href": f"{own}/permission-set"}, {"rel": "parent", "href": own}],
+    }
+    return spelling.reply(media_type, "permission-set", document, context.names)
 
 
 async def default_set(request: Request, context: RepositoryContext) -> Response:
@@ -89,7 +104,8 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
 
     def decide(cx: Connection, principals: Principals) -> _Permissions:
         stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
-        new = _wanted(body.acl_name, entries, _default_of(cx, stored, principals).acl_name)
+        present_name = _default_of(cx, stored, principals).acl_name
+        new = _wanted(context, principals, body.acl_name, entries, present_name)
         stored = assigned_acls.set_default_acl(cx, repository, principals, folder_id, new, context.clock())
         return _default_of(cx, stored, principals)
 
@@ -117,7 +133,8 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
     caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.names
-    accessor = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
+    asked = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
+    accessor = bare_names.full(asked, context.options)
     # The directory may take a while to answer who the accessor is.
     level, shown = await caller.read_long(
         lambda cx, principals: _effective(cx, context, repository, principals, object_id, accessor)
@@ -192,15 +209,18 @@ def _assigned_entries(body: AclBody, names: RepositoryNames) -> dict[str, Permis
 
 def _assign(
     cx: Connection,
+    context: RepositoryContext,
     repository: Repository,
     principals: Principals,
     object_id: str,
     acl_name: str,
     entries: Mapping[str, Permission] | None,
-    now: int,
 ) -> _Permissions:
     stored, _ = objects.read(cx, repository, object_id, principals)
-    new = _wanted(acl_name, entries, object_acls.shown_name(cx, stored, principals))
+    new, now = (
+        _wanted(context, principals, acl_name, entries, object_acls.shown_name(cx, stored, principals)),
+        context.clock(),
+    )
     if isinstance(new, str):
         stored = assigned_acls.assign(cx, repository, principals, object_id, new, now)
     else:
@@ -211,10 +231,16 @@ def _assign(
 
 
 def _wanted(
-    acl_name: str, entries: Mapping[str, Permission] | None, present_name: str
+    context: RepositoryContext,
+    principals: Principals,
+    acl_name: str,
+    entries: Mapping[str, Permission] | None,
+    present_name: str,
 ) -> str | Mapping[str, Permission]:
     """Take the entries if the ACL named is there already, otherwise the ACL."""
-    return acl_name if entries is None or acl_name not in ("", present_name) else entries
+    if entries is None or acl_name not in ("", present_name):
+        return bare_names.full_acl(acl_name, context.options)
+    return acls_endpoint.with_whole_names(entries, principals, context.options)
 
 
 def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:

@@ -1,22 +1,25 @@
 """Answer a statement in DQL with a feed of rows. Nothing is written.
 
-Source: docs/interface.md, ours 22; docs/dql.md. A statement selects from a type of objects, or from the
-users or groups whom the repository lets in.
+Source: docs/interface.md, ours 22; docs/dql.md. A statement selects from a type of objects, or from
+one of ``dql_tables``.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.ground.clock import timestamp
 from muniment.repository.api.context import Answering, RepositoryContext, enter
 from muniment.repository.api.dql import reader, resolution
 from muniment.repository.api.dql.reader import NameTranslation
 from muniment.repository.api.dql.tree import Column, Statement
 from muniment.repository.api.endpoints.people import people
+from muniment.repository.api.endpoints.search import dql_tables
+from muniment.repository.api.endpoints.search.dql_tables import Asked
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody, Thing, View
@@ -26,24 +29,26 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.search.answering.inquiry import Inquiry
+from muniment.repository.store.filters.tree import Selection, with_texts
 from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.objects.listing.lists import Extent, ListedObject
 from muniment.repository.store.objects.listing.object_ids import kind_of
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.people import Kind, People, Person
+from muniment.repository.store.people import People
 from muniment.repository.store.permissions.principals import Principals
-
-_PEOPLE: Mapping[str, Kind] = {"user": "user", "group": "group"}
 
 Row = dict[str, Written]
 
+_TELLING_APART = frozenset({"r_object_id", "r_folder_path", "i_ancestor_id"})
+"""Columns by which no two rows are equal."""
+
 
 class _Question(NamedTuple):
-    """``kind`` is None for objects."""
+    """With ``is_table``, the statement selects from one of ``dql_tables`` unless an object type has that name."""
 
     statement: Statement
     text: str
-    kind: Kind | None
+    is_table: bool
 
 
 async def show_repository(request: Request, context: RepositoryContext, otherwise: Answering) -> Response:
@@ -59,10 +64,10 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
     caller = await enter(request, context)
     question = _read(text, context.names)
     feed = collections.feed_request(request, context, caller, "", "Query results")
-    if question.kind is not None:
-        directory = people.of_directory(context)
+    if question.is_table:
+        directory = people.of_directory(context) if question.statement.type in dql_tables.PEOPLE else None
         return await collections.answer_with_list(
-            feed, lambda cx, principals, feed: _people_rows(cx, principals, question, directory, feed), heavy=True
+            feed, lambda cx, principals, feed: _table_rows(cx, principals, question, directory, feed), heavy=True
         )
     if not question.statement.fulltext:
         return await collections.answer_with_list(
@@ -77,20 +82,22 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
 
 
 def _read(text: str, names: RepositoryNames) -> _Question:
+    tables = list[str]()
+
     def read_type(name: str) -> str:
         bare = name.lower()
-        if bare.removeprefix(names.type_prefix) in _PEOPLE and bare.startswith(names.type_prefix):
-            return bare.removeprefix(names.type_prefix)
+        if bare.removeprefix(names.type_prefix) in dql_tables.TABLES and bare.startswith(names.type_prefix):
+            tables.append(bare.removeprefix(names.type_prefix))
+            return tables[0]
         return spelling.read_type(bare, names)
 
     def read_property(name: str) -> str:
         return spelling.read_property(name.lower(), names)
 
     statement = reader.read(text, NameTranslation(read_type, read_property, f"{names.type_prefix}attr_0001"))
-    kind = _PEOPLE.get(statement.type)
-    if kind is not None and (statement.fulltext or statement.all_versions):
-        raise BadQuery(f"A {kind} has neither content nor versions.")
-    return _Question(statement, text, kind)
+    if tables and (statement.fulltext or statement.all_versions):
+        raise BadQuery(f"A {tables[0]} has neither content nor versions.")
+    return _Question(statement, text, bool(tables))
 
 
 def _object_rows(
@@ -108,7 +115,7 @@ def _object_rows(
             raise UnknownProperty(
                 f"The type {name!r} has no property {column.name[:100]!r} (character {column.place})."
             )
-    selection = resolution.selection(cx, view, statement, feed.context.clock(), question.text)
+    selection = _selection(cx, view, question, feed)
     extent, prefix = Extent(view, statement.type, counters, statement.all_versions), names.type_prefix
 
     def count() -> int:
@@ -131,6 +138,17 @@ def _object_rows(
     )
 
 
+def _selection(
+    cx: Connection, view: RepositoryView, question: _Question, feed: FeedRequest, *, of_objects: bool = True
+) -> Selection:
+    now = feed.context.clock()
+    statement, write_type = question.statement, partial(spelling.write_type, names=feed.names)
+    selection = resolution.selection(cx, view, statement, now, question.text, write_type, of_objects=of_objects)
+    if statement.distinct and statement.columns and not {each.name for each in statement.columns} & _TELLING_APART:
+        selection = msgspec.structs.replace(selection, distinct=tuple(each.name for each in statement.columns))
+    return with_texts(selection, partial(spelling.meant, options=feed.context.options))
+
+
 def _object_entry(feed: FeedRequest, body: ObjectBody, columns: Sequence[Column]) -> FeedEntry:
     values = representations.object_properties(body, feed.names, View(every=True))
     row = {each.shown_as: values[spelling.write_property(each.name, feed.names)] for each in columns}
@@ -140,48 +158,41 @@ def _object_entry(feed: FeedRequest, body: ObjectBody, columns: Sequence[Column]
     return feed.with_thing(entry, _row(row, own if has_id else None, feed.media_type))
 
 
-def _people_rows(
-    cx: Connection, principals: Principals, question: _Question, directory: People, feed: FeedRequest
+def _table_rows(
+    cx: Connection, principals: Principals, question: _Question, directory: People | None, feed: FeedRequest
 ) -> ListPage:
-    statement, names, kind = question.statement, feed.names, question.kind
-    assert kind is not None  # noqa: S101 - the caller asked for people
-    view, resource_id = RepositoryView.read(cx, feed.repository, principals), feed.repository.resource_id
-    selection = resolution.selection(cx, view, statement, feed.context.clock(), question.text, of_objects=False)
+    statement, names = question.statement, feed.names
+    view = RepositoryView.read(cx, feed.repository, principals)
+    if not names.type_prefix and statement.type in view.catalogue:
+        return _object_rows(cx, principals, question, None, feed)
+    table = dql_tables.TABLES[statement.type](Asked(cx, principals, feed, directory))
+    columns = statement.columns
+    if columns is None:
+        columns = tuple(Column(name, spelling.write_property(name, names), 0) for name in table.columns)
+    for column in columns:
+        if column.name not in table.columns:
+            shown = ", ".join(spelling.write_property(name, names) for name in table.columns)
+            raise UnknownProperty(
+                f"{names.type_prefix + statement.type!r} has no property {column.name[:100]!r}: it has {shown} "
+                f"(character {column.place})."
+            )
+    selection = _selection(cx, view, question, feed, of_objects=False)
 
-    def row(person: Person) -> FeedEntry:
-        modified = timestamp(person.modified, utc="+00:00")
-        properties = {
-            **people.person_properties(person, names),
-            spelling.write_property("r_modify_date", names): modified,
-        }
-        columns = statement.columns
-        if columns is None:
-            columns = tuple(Column(name, name, 0) for name in properties)
-        by_name = {spelling.read_property(name, names): value for name, value in properties.items()}
-        for column in columns:
-            if column.name not in by_name:
-                raise UnknownProperty(
-                    f"A {kind} has no property {column.name[:100]!r}: it has {', '.join(properties)} "
-                    f"(character {column.place})."
-                )
-        own = people.address_of(feed.here, person)
-        entry = collections.plain_entry(own, person.id, "Muniment", person.description or person.id, person.modified)
-        return feed.with_thing(
-            entry, _row({each.shown_as: by_name[each.name] for each in columns}, own, feed.media_type)
-        )
-
-    def count() -> int:
-        return directory.count(resource_id, kind, None, selection)
+    def entry(member: Any) -> FeedEntry:
+        row = table.row(member)
+        entry = collections.plain_entry(row.own, row.title, "Muniment", row.title, row.updated)
+        values = {each.shown_as: row.values[each.name] for each in columns}
+        return feed.with_thing(entry, _row(values, row.own, feed.media_type))
 
     if statement.count is not None:
-        return _counted(feed, statement.count, count())
+        return _counted(feed, statement.count, table.count(selection))
     return feed.listed(
         cx,
         principals,
-        f"dql {kind}",
-        lambda stretch: directory.page(resource_id, kind, None, stretch, selection),
-        lambda members: [row(each.person) for each in members],
-        count,
+        f"dql {statement.type}",
+        lambda stretch: table.page(stretch, selection),
+        lambda members: [entry(each) for each in members],
+        lambda: table.count(selection),
     )
 
 

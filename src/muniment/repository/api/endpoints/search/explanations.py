@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
+from muniment.repository import bare_names
 from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.endpoints.search import search, search_requests
@@ -42,7 +43,7 @@ async def _answer(
     request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
 ) -> Response:
     query, names = parameters.read(request), context.names
-    object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
+    object_id, user_id = query.get("object", "").strip(), bare_names.full(query.get("for", "").strip(), context.options)
     if not object_id:
         raise Malformed("Name the object to explain in the parameter 'object'.")
     here = caller.here

@@ -17,7 +17,7 @@ from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
-from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.api.wire import format_names, parameters, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import BadQuery
@@ -32,7 +32,7 @@ from muniment.repository.store.objects.types import listed_properties
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.principals import Principals
 
-_TYPE = "r_object_type"
+_TYPE, _FORMAT = "r_object_type", "a_content_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 _LONGEST_ADDRESS = 8000
 """The link of each facet's value repeats the address, of so many characters."""
@@ -63,9 +63,10 @@ class AskedFacets(msgspec.Struct, frozen=True):
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
         """Raises BadQuery."""
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
-        type_facets = _facets_of_types(query.facets)
+        attributes = _translated_facets(query.facets)
         return tuple(
-            _neutral(each, names) if each.facet_id in type_facets else each for each in (*of_values, *self.pairs)
+            _neutral(each, attributes[each.facet_id], names) if each.facet_id in attributes else each
+            for each in (*of_values, *self.pairs)
         )
 
 
@@ -156,6 +157,8 @@ class FacetWriter:
         if counts.name == _TYPE and constraint != narrowing.NO_VALUE:
             name = spelling.write_type(name, self._names)
             constraint = narrowing.write(name)
+        elif counts.name == _FORMAT and constraint != narrowing.NO_VALUE:
+            name = format_names.name(name, self._names)
         path = (*narrowings, Narrowing(counts.id, ((constraint,),)))
         nested = None if value.nested is None else self._facet(value.nested, path)
         link = atom.Link(f"{self._names.linkrel_base}/search", self._address(path))
@@ -175,20 +178,26 @@ class FacetWriter:
         return f"{self._prefix}{constraints}{self._size}"
 
 
-def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:
-    ids: set[str] = set()
+def _translated_facets(definitions: Sequence[FacetDefinition]) -> dict[str, str]:
+    """Return the property of each facet whose values have other names on the wire, by the facet's id."""
+    attributes: dict[str, str] = {}
     for definition in definitions:
         level: FacetDefinition | None = definition
         while level is not None:
-            if level.attributes == (_TYPE,):
-                ids.add(level.id)
+            if level.attributes in ((_TYPE,), (_FORMAT,)):
+                attributes[level.id] = level.attributes[0]
             level = level.nested
-    return frozenset(ids)
+    return attributes
 
 
-def _neutral(each: Narrowing, names: RepositoryNames) -> Narrowing:
+def _neutral(each: Narrowing, attribute: str, names: RepositoryNames) -> Narrowing:
     def neutral(constraint: str) -> str:
         name = narrowing.read(constraint)
-        return constraint if name is None else narrowing.write(neutral_value(_TYPE, name, names))
+        if name is None:
+            return constraint
+        is_format = attribute == _FORMAT
+        return narrowing.write(
+            format_names.media_type_or_same(name, names) if is_format else neutral_value(_TYPE, name, names)
+        )
 
     return Narrowing(each.facet_id, tuple(tuple(map(neutral, group)) for group in each.alternatives))

@@ -157,7 +157,7 @@ async def _answer(
         feed = _feed(context, answers, asked, base, further=further)
         size, facet_hits = (parameters.LIMIT.name, limit), federation.fed([each.page for each in pages])
         writer = FacetWriter(facet_hits, asked.facets, repeated, size, base, names)
-        return spelling.feed(asked.media_type, replace(feed, facets=writer.facets(counts)), names)
+        return spelling.feed(asked.media_type, replace(feed, facets=writer.facets(counts)), context.options)
 
     headers = {"Content-Type": asked.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
     if silent:

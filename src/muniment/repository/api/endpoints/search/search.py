@@ -166,7 +166,7 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
         newest = max((hit.updated for hit in page.hits), default=named_query.modified)
         feed = replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
         etag = "" if asked.posted else _etag(feed, asked.media_type)
-    body = spelling.feed(asked.media_type, feed, options.names)
+    body = spelling.feed(asked.media_type, feed, options)
     return _WrittenPage(body, page.position, unkept, turned_page.unkept, etag, page.relaxed, page.left_out)
 
 

@@ -55,7 +55,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
             total=page.total,
             entry_links=asked.links,
         )
-        return spelling.feed(asked.media_type, feed, options.names), caller.spell(inquiry.principals, page.position)
+        return spelling.feed(asked.media_type, feed, options), caller.spell(inquiry.principals, page.position)
 
     body, position = await caller.search(write_feed)
     return Response(body, headers={"Content-Type": asked.media_type, positions.HEADER: position, **spelling.PRIVATE})

@@ -102,6 +102,22 @@ def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
     return by_id
 
 
+def page_counts(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
+    """Count the pages of these objects beside the first one. An object without such a page is left out."""
+    counts: dict[str, int] = {}
+    for portion in portions(sorted(object_ids)):
+        pages = further_contents.c.object_id.in_(portion), further_contents.c.is_primary
+        query = sa.select(further_contents.c.object_id, sa.func.count(sa.distinct(further_contents.c.page)))
+        counts.update(cx.execute(query.where(*pages).group_by(further_contents.c.object_id)).all())
+    return counts
+
+
+def page_count(object_id: sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
+    """Make a subquery for the number of pages of an object beside the first one."""
+    pages = further_contents.c.object_id == object_id, further_contents.c.is_primary
+    return sa.select(sa.func.count(sa.distinct(further_contents.c.page))).where(*pages).scalar_subquery()
+
+
 def sums() -> sa.Subquery:
     """Make a subquery with the columns ``object_id`` and ``bytes``."""
     columns = (further_contents.c.object_id, sa.func.sum(further_contents.c.content_size).label("bytes"))

@@ -3,6 +3,7 @@
 What the caller may not browse is left out.
 """
 
+import unicodedata
 from collections.abc import Collection
 
 import sqlalchemy as sa
@@ -10,7 +11,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
 from muniment.ground.naming import compositions, fold_name
+from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownObject
+from muniment.repository.store.filters import sql
 from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
@@ -31,11 +34,46 @@ def find(
 
     A ``name`` counts in any composition of its accents. Beyond ``most``, some may be left out.
     """
+    found = _find(cx, view, ids, inside, None if name is None else compositions(name), most)
+    if name is None or found:
+        return found
+    others = spellings(cx, view, name, inside)
+    return _find(cx, view, ids, inside, others, most) if others else found
+
+
+def spellings(cx: Connection, view: RepositoryView, name: str, inside: Collection[str] | None) -> set[str]:
+    """Return the names in these folders, or in no folder, that are this name but compose its accents in part.
+
+    It reads the folded forms of all names there. A name in ASCII has no such spelling.
+    """
+    if name.isascii():
+        return set()
+    form = sql.as_text(sql.first_value(objects.c.folded, sa.literal("object_name", sa.Text())))
+    names = sa.select(objects.c.name).where(
+        objects.c.repository_id == view.repository.id, IS_CURRENT, browsable(view), form == fold(name)
+    )
+    queries = [names.where(objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside))]
+    if inside is not None:
+        link = folder_links.c.folder_id.in_(inside) & (folder_links.c.former == sa.literal_column("0"))
+        queries.append(names.join(folder_links, link & (objects.c.id == folder_links.c.object_id)))
+    composed = unicodedata.normalize("NFC", name)
+    every = [written for query in queries for written in cx.scalars(query.distinct())]
+    return {written for written in every if unicodedata.normalize("NFC", written) == composed}
+
+
+def _find(
+    cx: Connection,
+    view: RepositoryView,
+    ids: Collection[str] | None,
+    inside: Collection[str] | None,
+    names: Collection[str] | None,
+    most: int | None,
+) -> set[str]:
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
         browsable(view),
-        sa.true() if name is None else objects.c.name.in_(compositions(name)),
+        sa.true() if names is None else objects.c.name.in_(names),
     )
     if ids is not None:
         branches = [statement.where(objects.c.id.in_(ids))]
@@ -45,8 +83,8 @@ def find(
         # No folder is former. The condition is needed because ``former`` stands before ``name`` in the indexes.
         link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
         link &= objects.c.id == folder_links.c.object_id
-        if name is not None:
-            link &= folder_links.c.name.in_(compositions(name))
+        if names is not None:
+            link &= folder_links.c.name.in_(names)
         statement = statement.where(IS_CURRENT)
         branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
     found: set[str] = set()
@@ -71,11 +109,10 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
 
 
 def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
-    """Find the oldest cabinet that the user owns and that has their login name, or their id, as its name.
+    """Find a user's home: the oldest cabinet that they own and that has their name, or their id, as its name.
 
-    Raises UnknownObject if the caller may browse none.
-
-    Source: docs/interface.md, ours 9.
+    Cabinets that the caller may not browse are left out. Raises UnknownObject if no cabinet is left. Source:
+    docs/interface.md, ours 9.
     """
     folded = fold_name(user.id)
     owner_key = name_keys.keys(cx, {folded: user.identity})[folded]

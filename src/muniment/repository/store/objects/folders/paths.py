@@ -7,7 +7,7 @@ Source: docs/interface.md, ours 2 (paths).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.lists import ListedObject, browsable, properties_of, with_places
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Value
-from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_ids
+from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_ids, read_row
 
 MOST_PATHS = 100
 
@@ -112,6 +112,16 @@ def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most:
     return folder_ids
 
 
+def with_paths(cx: Connection, view: RepositoryView, ids: Collection[str], test: Callable[[str], bool]) -> set[str]:
+    """Return those of these folders that have a path which meets a test."""
+    found = set[str]()
+    for some in portions(sorted(ids)):
+        several = [read_row(row) for row in cx.execute(sa.select(objects).where(objects.c.id.in_(some)))]
+        places = ancestries(cx, view, several)
+        found.update(folder_id for folder_id, place in places.items() if any(map(test, place.paths)))
+    return found
+
+
 def path_page(
     cx: Connection,
     view: RepositoryView,
@@ -153,24 +163,22 @@ def _query_of(
         raise WrongValue(f"A path has at most {MOST_STEPS} names.")
     if not names or not is_storable(path):
         return None
+    inside = None if len(names) == 1 else folders_at(cx, view, names[:-1], MOST_FOLDERS)
+    if inside is not None and len(inside) > MOST_FOLDERS:
+        raise WrongValue(f"The path leads through more than {MOST_FOLDERS} folders of one name.")
+    if inside is not None and not inside:
+        return None
+    written = compositions(names[-1]) | folders.spellings(cx, view, names[-1], inside)
     members = sa.select(objects).where(
-        objects.c.repository_id == view.repository.id,
-        objects.c.name.in_(compositions(names[-1])),
-        IS_CURRENT,
-        browsable(view),
+        objects.c.repository_id == view.repository.id, objects.c.name.in_(written), IS_CURRENT, browsable(view)
     )
-    if len(names) == 1:
+    if inside is None:
         cabinets = objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"])))
         return members.where(objects.c.folder_id.is_(None), cabinets), None
-    inside = folders_at(cx, view, names[:-1], MOST_FOLDERS)
-    if len(inside) > MOST_FOLDERS:
-        raise WrongValue(f"The path leads through more than {MOST_FOLDERS} folders of one name.")
-    if not inside:
-        return None
     linked = sa.select(folder_links.c.object_id).where(
         folder_links.c.folder_id.in_(inside),
         folder_links.c.former == sa.literal_column("0"),
-        folder_links.c.name.in_(compositions(names[-1])),
+        folder_links.c.name.in_(written),
     )
     # An object that lies in several of the folders is listed once.
     further = members.where(objects.c.id.in_(linked), sa.not_(objects.c.folder_id.in_(inside)))

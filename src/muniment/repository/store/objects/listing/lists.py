@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Connection
 
+from muniment.ground.naming import fold_name
 from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty
 from muniment.repository.store.extraction import queue
@@ -19,11 +20,12 @@ from muniment.repository.store.filters.cursors import Place, Stretch
 from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf, Test
 from muniment.repository.store.filters.pages import Branch, ListedRow, Order, OrderKey
 from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
+from muniment.repository.store.objects.contents import further_contents
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
 from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
 from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
-from muniment.repository.store.permissions import acls, principals
+from muniment.repository.store.permissions import acl_entries, acls, principals
 
 _COLUMN_COUNT = len(objects.c)
 _BY_NAME = Order((OrderKey(objects.c.name), OrderKey(objects.c.seq)), indexed=True)
@@ -130,6 +132,35 @@ def _numbered(counters: Sequence[int]) -> sa.FromClause:
     """Make a join of these counters and their objects."""
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     return numbers.join(objects, objects.c.seq == numbers.c.value)
+
+
+def page_of_acl(
+    cx: Connection,
+    view: RepositoryView,
+    acl_id: int,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    type_prefix: str = "",
+) -> list[ListedObject]:
+    """List the objects that carry an ACL, former versions too, and the folders that have it as their default.
+
+    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``object_page`` raises.
+    """
+    properties, order = properties_of(cx, view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
+    return with_places(pages.fetch(cx, _of_acl(view, acl_id), properties, order, stretch, selection))
+
+
+def count_of_acl(
+    cx: Connection, view: RepositoryView, acl_id: int, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> int:
+    """Count what ``page_of_acl`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count_members(cx, _of_acl(view, acl_id), properties_of(cx, view, type_prefix), selection)
+
+
+def _of_acl(view: RepositoryView, acl_id: int) -> sa.Select[Any]:
+    uses_acl = sa.or_(objects.c.acl_id == acl_id, objects.c.default_acl_id == acl_id)
+    return sa.select(objects).where(objects.c.repository_id == view.repository.id, uses_acl, browsable(view))
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
@@ -281,9 +312,13 @@ def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> Pro
     def find(name: str) -> ListedProperty:
         definition = view.catalogue.property(name)
         if name == "acl_name":
-            return listed.naming(named_acl)
+            return listed.naming(named_acl, acl_matching, objects.c.acl_id)
         if name == "r_object_type":
             return _type(type_prefix)
+        if name == "acl_domain":
+            return listed.naming(
+                lambda text: owned_acl(lambda owner: owner == fold_name(text)), owned_acl, objects.c.acl_id
+            )
         if name in SHOWN_ONLY:
             raise UnknownProperty(f"The property {name!r} is shown only: no list is filtered or sorted by it.")
         return _COLUMNS.get(name) or _stored_property(definition)
@@ -291,6 +326,15 @@ def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> Pro
     def named_acl(text: str) -> sa.ColumnElement[bool]:
         acl_id = acls.look_up(cx, view.repository.id, [text], view.principals).get(text)
         return sa.false() if acl_id is None else objects.c.acl_id == acl_id
+
+    def acl_matching(test: Test) -> sa.ColumnElement[bool]:
+        return objects.c.acl_id.in_(acls.with_names(view.repository.id, view.principals, test))
+
+    def acl_of(owner: str) -> sa.ColumnElement[bool]:
+        return owned_acl(lambda name: name == fold_name(owner))
+
+    def owned_acl(test: Test) -> sa.ColumnElement[bool]:
+        return objects.c.acl_id.in_(acls.with_owner(view.repository.id, view.principals, test))
 
     return find
 
@@ -317,7 +361,8 @@ def _stored_property(definition: PropertyDefinition) -> ListedProperty:
         first = objects.c.folded if is_text else sa.null()
         rows = sql.values_of(first, objects.c.properties, name).table_valued("value")
         value = _FROM_JSON[definition.kind](rows.c.value)
-        return listed.several(definition.kind, rows, sql.plain_folded(value) if is_text else value)
+        whole = sql.list_of(objects.c.properties, name)
+        return listed.several(definition.kind, rows, sql.plain_folded(value) if is_text else value, whole)
     value = _FROM_JSON[definition.kind](sql.first_value(objects.c.properties, name))
     if is_text:
         return _text(definition.name, value, nullable=True)
@@ -327,7 +372,7 @@ def _stored_property(definition: PropertyDefinition) -> ListedProperty:
 def _labels() -> ListedProperty:
     shown = '{"r_version_label":' + sa.func.coalesce(objects.c.labels, sa.literal('["1.0","CURRENT"]', sa.Text())) + "}"
     rows = sql.values_of(objects.c.folded, shown, sa.literal("r_version_label", sa.Text())).table_valued("value")
-    return listed.several("string", rows, sql.plain_folded(sql.as_text(rows.c.value)))
+    return listed.several("string", rows, sql.plain_folded(sql.as_text(rows.c.value)), objects.c.labels)
 
 
 def _lies_in(test: Test) -> sa.ColumnElement[bool]:
@@ -335,6 +380,11 @@ def _lies_in(test: Test) -> sa.ColumnElement[bool]:
     of_object = sa.and_(link.c.object_id == objects.c.id, test(link.c.folder_id))
     further = sa.exists(sa.select(sa.literal_column("1")).select_from(link).where(of_object).correlate(objects))
     return sa.or_(sa.func.coalesce(test(objects.c.folder_id), sa.false()), further)
+
+
+def _pages() -> sa.ColumnElement[int]:
+    first = sa.case((objects.c.content_key.is_(None), 0), else_=1)
+    return first + further_contents.page_count(objects.c.id)
 
 
 _FROM_JSON: Mapping[str, Callable[..., sa.ColumnElement[Any]]] = {
@@ -353,7 +403,9 @@ _COLUMNS: Mapping[str, ListedProperty] = {
     "r_modifier": _text("r_modifier", objects.c.modifier),
     "a_content_type": _text("a_content_type", sa.func.nullif(objects.c.media_type, ""), nullable=True),
     "r_object_id": listed.single("id", objects.c.id),
-    "i_folder_id": ListedProperty("id", _lies_in),
+    "i_folder_id": ListedProperty(
+        "id", _lies_in, whole=objects.c.folder_id + sa.func.coalesce(objects.c.further_folders, "")
+    ),
     "r_creation_date": listed.single("date", objects.c.created),
     "r_modify_date": listed.single("date", objects.c.modified),
     "r_full_content_size": listed.single("integer", objects.c.content_size),
@@ -366,4 +418,8 @@ _COLUMNS: Mapping[str, ListedProperty] = {
     "r_lock_owner": _text("r_lock_owner", objects.c.lock_owner, nullable=True),
     "r_lock_date": listed.single("date", objects.c.locked, nullable=True),
     "r_version_label": _labels(),
+    "log_entry": _text("r_log_entry", objects.c.comment, nullable=True),
+    "r_content_size": listed.single("integer", objects.c.content_size),
+    "r_page_cnt": listed.single("integer", _pages()),
+    "world_permit": listed.single("integer", acl_entries.world_permit(objects.c.acl_id)),
 }

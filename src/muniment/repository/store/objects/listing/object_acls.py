@@ -13,17 +13,25 @@ from muniment.repository.refusals import UnknownAcl
 from muniment.repository.store.objects.listing import object_ids
 from muniment.repository.store.objects.table import StoredObject, objects, wastebasket
 from muniment.repository.store.permissions import acl_look_up, acls, unnamed_acls
+from muniment.repository.store.permissions.acl_look_up import ShownAcl
 from muniment.repository.store.permissions.principals import Principals
 
 
 def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
     """If the caller may assign the ACL, they can send this text."""
-    return shown_names(cx, [stored], principals)[stored.id]
+    return shown(cx, [stored], principals)[stored.id].text
 
 
-def shown_names(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, str]:
-    names = acl_look_up.shown_names(cx, {stored.acl_id for stored in several}, principals)
-    return {stored.id: names[stored.acl_id] or stored.id for stored in several}
+def shown(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, ShownAcl]:
+    """Return what ``shown_name`` returns for each of these objects, and the owner of its ACL, by the object's id.
+
+    Entries without a named ACL have the object's owner.
+    """
+    acls_shown = acl_look_up.shown(cx, {stored.acl_id for stored in several}, principals)
+    return {
+        stored.id: acls_shown[stored.acl_id] if acls_shown[stored.acl_id].text else ShownAcl(stored.id, stored.owner)
+        for stored in several
+    }
 
 
 def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:

@@ -76,6 +76,12 @@ BUILT_IN = (
             _read_only("r_log_entry"),
             _read_only("r_lock_owner"),
             _read_only("r_lock_date", "date"),
+            _read_only("log_entry", searchable=False),
+            _read_only("acl_domain", searchable=False),
+            _read_only("i_cabinet_id", "id", searchable=False),
+            _read_only("r_content_size", "integer", searchable=False),
+            _read_only("r_page_cnt", "integer", searchable=False),
+            _read_only("world_permit", "integer", searchable=False),
         ),
     ),
     ObjectType(
@@ -90,8 +96,11 @@ BUILT_IN = (
     ObjectType("document", "sysobject"),
 )
 
-SHOWN_ONLY = frozenset({"r_folder_path", "i_ancestor_id"})
+SHOWN_ONLY = frozenset({"r_folder_path", "i_ancestor_id", "i_cabinet_id"})
 """The index does not hold these built-in properties, and lists cannot filter or sort by them."""
+
+COMPUTED = frozenset({"acl_domain", "i_cabinet_id", "r_content_size", "r_page_cnt", "world_permit"})
+"""Built-in properties that are computed when an object is shown."""
 
 STANDARD = 1
 """Every type here has this category. In other systems, 2 is a shareable type, 4 a lightweight one (docs/filters.md)."""

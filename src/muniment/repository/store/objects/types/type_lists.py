@@ -97,6 +97,7 @@ def _list_query(
         "name": name_property(types.c.name),
         "label": listed.plain(types.c.label),
         "parent": name_property(types.c.parent, nullable=True),
+        "super_name": name_property(types.c.parent, nullable=True),
         "category": listed.plain(sa.literal("standard", text)),
         "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
     }

@@ -12,6 +12,7 @@ from muniment.repository.refusals import NotWritable, UnknownProperty, WrongValu
 from muniment.repository.store.objects.properties import properties
 from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition, Value
 from muniment.repository.store.objects.types.object_types import MAX_NAME, Catalogue
+from muniment.repository.store.permissions import acl_names
 from muniment.repository.store.permissions.principals import Principals
 
 
@@ -32,7 +33,7 @@ def read(
 
     Raises UnknownProperty, WrongValue, NotWritable.
     """
-    definitions = catalogue.properties_of(type_name)
+    definitions, json_values = catalogue.properties_of(type_name), _with_domain(json_values, current)
     values: dict[str, list[Value]] = {}
     for name, value in json_values.items():
         if name not in definitions:
@@ -59,6 +60,22 @@ def read(
             values |= {each.name: list(each.default) for each in ruled if each.default and each.name not in json_values}
         _check_rules(ruled, values, current)
     return values
+
+
+def _with_domain(json_values: Mapping[str, Given], current: Mapping[str, list[Value]]) -> Mapping[str, Given]:
+    """Name the ACL by its owner, ``acl_domain``, and its name. Raises WrongValue for an owner without an ACL."""
+    domain, name = json_values.get("acl_domain"), json_values.get("acl_name")
+    rest = {each: value for each, value in json_values.items() if each != "acl_domain"}
+    present, present_name = text_of(current, "acl_domain"), text_of(current, "acl_name")
+    if not domain or not isinstance(domain, str):
+        if domain:
+            raise WrongValue("The property 'acl_domain' is the owner of an ACL.")
+        return rest
+    if name in (None, "", present_name) and fold_name(domain) == fold_name(present):
+        return rest
+    if not isinstance(name, str) or not name:
+        raise WrongValue("The property 'acl_domain' is the owner of the ACL that 'acl_name' names: give both.")
+    return {**rest, "acl_name": acl_names.write(domain, name)} if acl_names.is_name(name) else rest
 
 
 def _check_rules(
