@@ -129,6 +129,7 @@ _PATHS: Mapping[str, Json] = {
     "search": {"enum": [Prop.SEARCH, f"{Prop.SEARCH}.xml", Prop.TEMPLATE, "5300000000000000", "%00"]},
     "template": {"enum": [Prop.TEMPLATE, Prop.SEARCH, "5400000000000000"]},
     "format": {"enum": ["pdf", "pdf.json", "crtext", "nothing", "%00"]},
+    "location": {"enum": ["local", "local.xml", "nothing", "%00"]},
     "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
 }
 """What stands in a path: mostly what is there. ``raw`` puts anything else there."""

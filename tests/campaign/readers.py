@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from python_multipart.multipart import parse_options_header
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -27,7 +26,6 @@ from muniment.directory.options import DirectoryNames
 from muniment.ground import json_text, naming
 from muniment.ground import xml as strangers_xml
 from muniment.ground.refusals import Refusal
-from muniment.repository.api import uploads
 from muniment.repository.api.callers import tokeninfo
 from muniment.repository.api.endpoints.batches import batch_bodies
 from muniment.repository.api.endpoints.contents import contents
@@ -35,7 +33,7 @@ from muniment.repository.api.endpoints.permissions import acls
 from muniment.repository.api.endpoints.search import dql
 from muniment.repository.api.endpoints.types import type_bodies
 from muniment.repository.api.shapes import object_body, representations
-from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire import multipart, spelling
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search.aql import keywords
 from muniment.repository.search.aql.spelling import as_json, as_xml
@@ -111,17 +109,18 @@ def _location(data: bytes) -> None:
 
 
 def _multipart(data: bytes) -> None:
-    parts = uploads._Parts(b"x")
+    parts = multipart.Parts(_asked("content-type", b"multipart/form-data; boundary=x"))
     size = 1 + (data[:1] or b"\x40")[0]
     for at in range(1, len(data), size):
         parts.read(data[at : at + size])
 
 
 def _multipart_type(data: bytes) -> None:
-    _, parameters = parse_options_header(_asked("content-type", data).headers["content-type"])
-    boundary = parameters.get(b"boundary", b"")
-    if 1 <= len(boundary) <= 70:
-        uploads._Parts(boundary).read(b"--" + boundary + b"\r\n\r\n\r\n--" + boundary + b"--")
+    request = _asked("content-type", data)
+    multipart.stated_type(request.headers["content-type"])
+    parts = multipart.Parts(request)
+    boundary = parts.parameters["boundary"].encode("latin-1")
+    parts.read(b"--" + boundary + b"\r\n\r\n\r\n--" + boundary + b"--")
 
 
 def _value(data: bytes) -> None:

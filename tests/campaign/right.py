@@ -154,6 +154,7 @@ _PLACES: Mapping[str, str] = {
     "{search}": Prop.SEARCH,
     "{template}": Prop.TEMPLATE,
     "{format}": "pdf",
+    "{location}": "local",
     "{acl}": Prop.ACL,
     "/types/{name}": Prop.TYPE,
     "/static/{name}": "style.css",

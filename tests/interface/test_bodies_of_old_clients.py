@@ -343,8 +343,8 @@ def test_ours_2_a_reference_is_refused_where_it_means_nothing(site: Site) -> Non
     assert refusal(documents, f"{here}/objects/09ffffffffffffff") == (404, "E_UNKNOWN_OBJECT")
     assert refusal(documents, f"{here}other/objects/{source}") == (400, "E_MALFORMED_REQUEST")
     assert refusal(documents, "https://elsewhere.test/") == (400, "E_MALFORMED_REQUEST")
-    more = {"properties": {"object_name": "x"}}
-    assert refusal(documents, f"{here}/objects/{source}", **more) == (400, "E_MALFORMED_REQUEST")
+    more = {"properties": {"nothing": "x"}}
+    assert refusal(documents, f"{here}/objects/{source}", **more) == (400, "E_INVALID_ATTR_NAME")
     assert refusal(documents, f"{here}/objects/{cabinet}") == (400, "E_INVALID_ATTR_VALUE")
     assert refusal(f"/objects/{source}", f"{here}/objects/{source}") == (400, "E_MALFORMED_REQUEST")
     assert refusal(f"/folders/{cabinet}/folders", f"{here}/objects/{source}") == (400, "E_INVALID_ATTR_VALUE")

@@ -8,6 +8,8 @@ import lxml.etree
 
 from tests.scenes import Person, Site
 
+JSON = {"Accept": "application/json"}
+
 
 def post(site: Site, path: str, body: dict[str, Any], person: Person | None = None) -> httpx.Response:
     return site.http.post(f"{site.repository}{path}", json=body, headers=site.bearer(person))
@@ -55,6 +57,26 @@ def test_ours_2_an_object_is_put_into_a_folder_moved_and_taken_out(site: Site) -
     assert "i_folder_id" not in still.json()["properties"]
 
 
+def test_ours_2_a_link_has_attributes_in_xml(site: Site) -> None:
+    cabinet, object_id, xml = site.cabinet(site.world.word()), site.create("linked"), {"Accept": "application/xml"}
+    made = post(site, f"/objects/{object_id}/parent-links", reference(site, cabinet, "cabinets"))
+    here = f"{site.base}{site.repository}"
+    for path, href in (
+        (f"/objects/{object_id}/parent-links/{cabinet}", f"{here}/cabinets/{cabinet}"),
+        (f"/folders/{cabinet}/child-links/{object_id}", f"{here}/objects/{object_id}"),
+    ):
+        shown = site.http.get(f"{site.repository}{path}", headers=site.bearer() | xml)
+        listed = site.http.get(f"{site.repository}{path.rpartition('/')[0]}?inline=true", headers=site.bearer() | xml)
+        (inlined,) = lxml.etree.fromstring(listed.content).iter(f"{site.vocab}folder-link")
+        for link in (lxml.etree.fromstring(shown.content), inlined):
+            assert link.tag == f"{site.vocab}folder-link"
+            assert dict(link.items()) == {"href": href, "parent-id": cabinet, "child-id": object_id}
+            assert [child.tag for child in link] == [f"{site.vocab}links"]
+    assert made.json()["href"] == f"{here}/cabinets/{cabinet}"
+    listed = site.http.get(f"{site.repository}/objects/{object_id}/parent-links", headers=site.bearer() | JSON)
+    assert [entry["summary"] for entry in listed.json()["entries"]] == [cabinet]
+
+
 def test_ours_2_a_folder_links_to_what_lies_in_it(site: Site) -> None:
     cabinet, object_id = site.cabinet(site.world.word()), site.create("from above")
     links = f"/folders/{cabinet}/child-links"
@@ -64,7 +86,7 @@ def test_ours_2_a_folder_links_to_what_lies_in_it(site: Site) -> None:
     assert made.headers["Location"] == site.base + own
     assert made.json()["href"] == reference(site, object_id)["href"]
     as_xml = site.http.get(own, headers=site.bearer() | {"Accept": "application/xml"})
-    assert lxml.etree.fromstring(as_xml.content).findtext(f"{site.vocab}parent-id") == cabinet
+    assert lxml.etree.fromstring(as_xml.content).get("parent-id") == cabinet
     assert site.http.delete(own, headers=site.bearer()).status_code == 204
     assert children(site, cabinet) == []
 
@@ -121,3 +143,18 @@ def test_ours_2_links_take_write_on_the_object_and_on_both_folders(site: Site) -
     site.share(filed, "public", person=owner)
     refused = site.http.delete(f"{site.repository}/objects/{filed}/parent-links/{cabinet}", headers=site.bearer(other))
     assert (refused.status_code, refused.json()["code"]) == (403, "E_NOT_PERMITTED")
+
+
+def test_ours_2_old_clients_delete_what_is_not_empty(site: Site) -> None:
+    for kind, query, status in (
+        ("cabinets", "delete-non-empty=true", 204),
+        ("folders", "delete-non-empty=TRUE", 204),
+        ("cabinets", "delete-non-empty=false", 409),
+        ("cabinets", "delete-non-empty=false&del-non-empty=true", 204),
+        ("cabinets", "delete-non-empty=perhaps", 400),
+    ):
+        cabinet = site.cabinet(site.world.word())
+        full = folder(site, cabinet)
+        folder(site, full)
+        address = f"{site.repository}/{kind}/{full if kind == 'folders' else cabinet}?{query}"
+        assert site.http.delete(address, headers=site.bearer()).status_code == status, query

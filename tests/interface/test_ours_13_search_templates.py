@@ -284,12 +284,11 @@ def test_ours_13_a_number_is_checked_by_the_property_s_kind_and_may_be_empty_bef
 @pytest.mark.parametrize(
     "document",
     [
-        {"expression-set": {"expressions": [{"expression-type": "fulltext", "value": "x"}]}},
         {"expression-set": {"expressions": [{"expression-type": "expression-set", "template": True}]}},
         {"expression-set": {"expressions": [compared("title", "IS_NULL", "")]}},
         {"expression-set": {"expressions": [compared("no_such_property", "EQUAL", "x")]}},
         {"types": ["nothing"], "expression-set": {"expressions": [words("x")]}},
-        "<search/>",
+        {"expression-set": {"expressions": [{"expression-type": "nothing", "value": "x"}]}},
     ],
 )
 def test_ours_13_a_document_without_proper_variables_is_refused(mine: Templates, document: Any) -> None:
@@ -353,7 +352,30 @@ def test_ours_13_one_becomes_the_other_by_reference_and_by_body(site: Site, mine
     assert searches.send("POST", json=as_search).json()["query-document"] == search["query-document"]
     assert mine.send("POST", json=search).json()["query-document-template"] == search["query-document"]
     closed = searches.make(query(site, "pump"))
-    assert mine.send("POST", json={"search-reference": link(closed, "self")}).status_code == 400
+    for reference in ("search-reference", "href"):
+        of_closed = mine.send("POST", json={"properties": None, reference: link(closed, "self")})
+        assert (of_closed.status_code, of_closed.json()["external-variables"]) == (201, [])
+        body = f'<search-template xmlns="{site.names.vocab_namespace}" {reference}="{link(closed, "self")}"/>'
+        assert mine.send("POST", content=body, headers={"Content-Type": XML}).status_code == 201
+
+
+def test_ours_13_a_template_needs_no_variable(site: Site, mine: Templates) -> None:
+    word = site.world.word()
+    own = site.create(f"{word}.txt", b"12345", person=mine.person)
+    site.world.catch_up()
+    named = {**compared("object_name", "CONTAINS", word), "template": False}
+    for document in (
+        expressions(site, words(word, template=False)),
+        expressions(site, words(word, template=False), named),
+        {**expressions(site), "facet-definitions": [{"id": "f", "attributes": ["owner_name"]}]},
+        query(site, word),
+    ):
+        made = mine.make(document)
+        assert made["external-variables"] == []
+        assert own in mine.ids(made)
+        assert mine.execute(made, value("v1", "x")).status_code == 400, "it has no such variable"
+        as_xml = mine.send("GET", link(made, "self"), headers={"Accept": XML})
+        assert as_xml.status_code == 200, as_xml.text
 
 
 def test_ours_13_a_reference_tells_nothing_of_what_the_caller_cannot_see(site: Site, mine: Templates) -> None:

@@ -37,7 +37,7 @@ def test_ours_16_an_unknown_format_is_not_found(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("name", "title"),
-    [("aspect-types", "Aspect types"), ("lifecycles", "Lifecycles"), ("network-locations", "Network locations")],
+    [("aspect-types", "Aspect types"), ("lifecycles", "Lifecycles")],
 )
 def test_ours_16_lists_without_members_are_feeds(site: Site, name: str, title: str) -> None:
     page = ask(site, name, **{"include-total": "true"}).json()
@@ -47,6 +47,29 @@ def test_ours_16_lists_without_members_are_feeds(site: Site, name: str, title: s
     assert b"<entry" not in feed.content
     links = site.http.get(site.repository, headers=site.bearer() | {"Accept": "application/json"}).json()["links"]
     assert any(link["rel"].endswith(f"linkrel/{name}") and link["href"].endswith(f"/{name}") for link in links)
+
+
+def test_ours_16_this_server_is_the_one_network_location(site: Site) -> None:
+    page = ask(site, "network-locations", **{"include-total": "true", "inline": "true"}).json()
+    (entry,) = page["entries"]
+    assert (page["title"], page["total"], entry["title"]) == ("Network locations", 1, "local")
+    shown = ask(site, "network-locations/local").json()
+    assert entry["content"] == shown
+    kind = f"{site.names.system_property_prefix}object_type"
+    assert shown["properties"] == {
+        "object_name": "local",
+        kind: site.type("network_location_map"),
+        "netloc_ident": "local",
+        "netloc_display_name": "This server",
+    }
+    assert [link["href"] for link in entry["links"]] == [shown["links"][0]["href"]]
+    filtered = ask(site, "network-locations", filter="netloc_ident='other'").json()
+    assert filtered["entries"] == []
+    refused = ask(site, "network-locations/other")
+    assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_OBJECT")
+    assert b"<network-location" in ask(site, "network-locations/local", "application/xml").content
+    links = site.http.get(site.repository, headers=site.bearer() | {"Accept": "application/json"}).json()["links"]
+    assert any(link["rel"].endswith("linkrel/network-locations") for link in links)
 
 
 def test_ours_16_only_who_may_enter_reads_them(site: Site) -> None:

@@ -394,6 +394,60 @@ def test_ours_17_what_is_checked_out_is_listed(site: Site) -> None:
     assert relation in {link["rel"] for link in offered}
 
 
+def contents_of(site: Site, object_id: str) -> dict[tuple[bool, int, str], bytes]:
+    address = f"{site.repository}/objects/{object_id}"
+    feed = site.http.get(f"{address}/contents?inline=true", headers=site.bearer() | {"Accept": "application/json"})
+    shown = [entry["content"]["properties"] for entry in feed.json()["entries"]]
+    places = [(each["is_primary"] == "true", each["page"], each["format_name"]) for each in shown]
+    return {
+        (primary, page, name): site.http.get(
+            f"{address}/content-media",
+            params={"page": page, "format": name, "primary": "true" if primary else "false"},
+            headers=site.bearer(),
+        ).content
+        for primary, page, name in places
+    }
+
+
+def test_ours_17_a_check_in_replaces_the_page_that_it_names(site: Site) -> None:
+    object_id = site.create("pages.txt", b"first")
+    address, text = f"{site.repository}/objects/{object_id}/contents", {"Content-Type": "text/plain"}
+    for query, content in (("page=1", b"second"), ("primary=false&format=pdf", b"%PDF")):
+        assert site.http.post(f"{address}?{query}", content=content, headers=site.bearer() | text).status_code == 201
+    former = {(True, 0, "crtext"): b"first", (True, 1, "crtext"): b"second", (False, 0, "pdf"): b"%PDF"}
+    assert contents_of(site, object_id) == former
+    versions = [object_id]
+    for query, content in (("page=1", b"another"), ("page=2&format=html", b"third"), ("page=0", b"alone")):
+        check_out(site, versions[-1])
+        new = follow(site, versions[-1], "checkin-next-minor", "POST", query=query, content=content, headers=text)
+        assert new.status_code == 201, new.text
+        versions.append(new.json()["properties"]["r_object_id"])
+    assert contents_of(site, object_id) == former
+    assert contents_of(site, versions[1]) == former | {(True, 1, "crtext"): b"another"}
+    third = {(True, 1, "crtext"): b"another", (True, 2, "html"): b"third"}
+    assert contents_of(site, versions[2]) == former | third
+    assert contents_of(site, versions[3]) == {(True, 0, "crtext"): b"alone"}
+
+
+def test_ours_17_several_contents_are_checked_in_as_pages(site: Site) -> None:
+    object_id = site.create("several.txt", b"first")
+    parts = b"".join(
+        b"--cut\r\nContent-Type: text/plain\r\n\r\n" + content + b"\r\n"
+        for content in (b'{"properties": {"object_name": "several"}}', b"one", b"two", b"three")
+    )
+    form = {"Content-Type": "multipart/form-data; boundary=cut"}
+    sent: dict[str, Any] = {"content": parts + b"--cut--\r\n", "headers": form}
+    pages = {(True, number, "crtext"): text for number, text in enumerate((b"one", b"two", b"three"))}
+    renditions = {(True, 0, "crtext"): b"one", (False, 0, "html"): b"two", (False, 0, "pdf"): b"three"}
+    counted = "format=crtext&content-count=3"
+    for query, expected in ((counted, pages), ("all-primary=false&format=crtext,html,pdf", renditions)):
+        check_out(site, object_id)
+        new = follow(site, object_id, "checkin-next-major", "POST", query=query, **sent)
+        assert new.status_code == 201, new.text
+        object_id = new.json()["properties"]["r_object_id"]
+        assert contents_of(site, object_id) == expected
+
+
 @pytest.mark.parametrize(
     ("query", "sent"),
     [
@@ -405,7 +459,9 @@ def test_ours_17_what_is_checked_out_is_listed(site: Site) -> None:
         ("make-current=false&version-label=Current", {}),
         ("make-current=perhaps", {}),
         ("comment=" + "x" * 401, {}),
-        ("page=1", {}),
+        ("page=-1", {"content": b"x", "headers": {"Content-Type": "text/plain"}}),
+        ("page=1,2", {"content": b"x", "headers": {"Content-Type": "text/plain"}}),
+        ("page=1000001", {"content": b"x", "headers": {"Content-Type": "text/plain"}}),
         ("", {"json": {"properties": {"r_version_label": ["9.0"]}}}),
         ("", {"json": {"properties": {"i_chronicle_id": "0900000000000001"}}}),
         ("", {"json": {"properties": {"r_lock_owner": "me"}}}),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import lxml.etree
 import pytest
 
 from muniment.repository.refusals import WrongValue
@@ -115,7 +116,43 @@ def test_ours_19_what_is_shown_may_be_sent_back_in_either_spelling(site: Site) -
     )
     offered = post(site, f"types/{name}/assist-values", asked.encode(), {**XML, **site.bearer()})
     assert offered.status_code == 200, offered.text
-    assert b"<value>Lyon</value><label>Lyon!</label>" in offered.content
+    (city,) = [each for each in lxml.etree.fromstring(offered.content)[0] if each.tag == f"{site.vocab}city_{word}"]
+    assert dict(city.items()) == {"name": f"city_{word}", "allow-user-values": "false"}
+    lyon, elsewhere = city.iter(f"{site.vocab}value")
+    assert elsewhere.get("label") == elsewhere.text == "Elsewhere"
+    assert (lyon.text, lyon.get("label"), len(lyon)) == ("Lyon", "Lyon!", 0)
+
+
+def test_ours_19_a_form_asks_as_clients_of_the_field_do(site: Site) -> None:
+    word = site.world.word().lower()
+    country, city = f"country_{word}", f"city_{word}"
+    cities = [{"value": "Lyon", "when": "FR"}, {"value": "Bonn", "when": ["DE"]}]
+    name = made(
+        site,
+        {"name": city, "type": "string", "dependencies": [country], "values": cities},
+        {"name": country, "type": "string", "values": ["FR", "DE"]},
+    )
+    path, headers = f"types/{name}/assist-values", {**JSON, **site.bearer()}
+    bonn = {city: {"allow-user-values": False, "values": [{"value": "Bonn", "label": "Bonn"}]}}
+    asked: tuple[Any, ...] = ({"properties": {country: "DE"}}, {"properties": {country: "DE"}, "dependencies": None})
+    for body in asked:
+        answer = post(site, f"{path}?included-properties={city}", body, headers)
+        assert answer.json()["properties"] == bonn, answer.text
+    both = post(site, f"{path}?included-properties={city},%20title", {"properties": {country: "DE"}}, headers)
+    assert both.json()["properties"] == bonn | {"title": {"allow-user-values": True, "values": []}}
+    twice = post(site, f"{path}?included-properties={city}&included-properties=title", {}, headers)
+    assert list(twice.json()["properties"]) == [city, "title"]
+    nothing = post(site, f"{path}?included-properties={city}", {"properties": None}, headers)
+    assert nothing.json()["properties"][city]["values"] == []
+    document = (
+        f'<assist-value-request xmlns="{site.names.vocab_namespace}"><properties><{country}>DE</{country}></properties>'
+        "</assist-value-request>"
+    )
+    answer = post(site, f"{path}?included-properties={city}", document.encode(), {**XML, **site.bearer()})
+    (property_element,) = lxml.etree.fromstring(answer.content)[0]
+    assert [each.text for each in property_element.iter(f"{site.vocab}value")] == ["Bonn"]
+    for wrong in ("nothing", ",".join([city] * 1001)):
+        assert post(site, f"{path}?included-properties={wrong}", {}, headers).status_code == 400
 
 
 def test_ours_19_a_form_asks_which_values_hold(site: Site) -> None:
@@ -274,3 +311,44 @@ def test_ours_19_no_query_uses_what_is_not_searchable(
     assert wire(site, name)["properties"][-1]["searchable"]
     assert len(site.keywords(f"hidden{word}").entries) == 1
     assert site.post_search(aql).status_code == 200
+
+
+def test_ours_19_types_are_listed_below_a_type_with_their_own_properties(site: Site) -> None:
+    parent = made(site, {"name": f"first_{site.world.word().lower()}", "type": "string"})
+    word = site.world.word().lower()
+    child = {"name": f"t_{word}", "parent": parent, "properties": [{"name": f"second_{word}", "type": "string"}]}
+    assert post(site, "types", child).status_code == 201
+    grandchild = {"name": f"u_{word}", "parent": f"t_{word}", "properties": []}
+    assert post(site, "types", grandchild).status_code == 201
+
+    def listed(**parameters: str) -> list[dict[str, Any]]:
+        spelled = {name.replace("_", "-"): value for name, value in parameters.items()} | {"include-total": "true"}
+        answer = site.http.get(f"{site.repository}/types", params=spelled, headers={**JSON, **site.bearer()})
+        assert answer.status_code == 200, answer.text
+        assert "muniment-ignored" not in answer.headers
+        assert answer.json()["total"] == len(answer.json()["entries"])
+        entries: list[dict[str, Any]] = answer.json()["entries"]
+        return entries
+
+    def names(**parameters: str) -> list[str]:
+        return [entry["title"] for entry in listed(**parameters)]
+
+    assert names(parent_type=parent) == [f"t_{word}"]
+    assert names(parent_type=parent, recursive="true") == [f"t_{word}", f"u_{word}"]
+    assert names(parent_type=f"u_{word}") == []
+    documents = names(parent_type=site.type("document"), items_per_page="1000")
+    assert parent in documents
+    assert f"t_{word}" not in documents
+    every = names(parent_type=site.type("sysobject"), recursive="true", items_per_page="1000")
+    assert {site.type("folder"), site.type("cabinet"), parent, f"u_{word}"} <= set(every)
+    assert site.type("sysobject") not in every
+    (own,) = listed(parent_type=parent, inherited="false", inline="true", locale="en", include_all="true")
+    assert [each["name"] for each in own["content"]["properties"]] == [f"second_{word}"]
+    (whole,) = listed(parent_type=parent, inline="true")
+    assert len(whole["content"]["properties"]) > 5
+    one = site.http.get(
+        f"{site.repository}/types/t_{word}?inherited=false&locale=en", headers={**JSON, **site.bearer()}
+    )
+    assert [each["name"] for each in one.json()["properties"]] == [f"second_{word}"]
+    refused = site.http.get(f"{site.repository}/types?parent-type=nothing", headers={**JSON, **site.bearer()})
+    assert refusal(refused)[0] in (400, 404)

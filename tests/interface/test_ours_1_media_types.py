@@ -112,7 +112,7 @@ class Things:
         if in_group:
             parts["person"] = "writers@demo" if "/users" in path else "everyone@demo"
         parts["member"] = self.site.world.writer.id if "/users/" in path else "writers@demo"
-        parts |= {"search": self._search, "template": self._template, "format": "pdf"}
+        parts |= {"search": self._search, "template": self._template, "format": "pdf", "location": "local"}
         parts["relation_type"] = f"{self.site.names.type_prefix}peer"
         parts["other"] = self._ids["folders" if kind == "objects" else "objects"]
         query = f"?object={self._ids['documents']}" if path.endswith("/explanation") else ""
@@ -316,5 +316,5 @@ def test_ours_1_options_of_an_address_that_nothing_answers_is_404(site: Site) ->
 def test_every_open_part_at_the_end_of_a_path_is_an_id_or_has_a_finder() -> None:
     """Names of types and formats hold no dot, an id is hexadecimal; whatever else ends a path may be ``x.json``."""
     ends = {path.rpartition("{")[2].removesuffix("}") for path in SUFFIXED if path.endswith("}")}
-    plain = {"format", "id", "name", "other", "relation_type", "search", "template"}
+    plain = {"format", "id", "location", "name", "other", "relation_type", "search", "template"}
     assert ends - NEUTRAL.finders.keys() == plain

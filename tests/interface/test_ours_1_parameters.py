@@ -35,7 +35,19 @@ def strict(site: Site, loop: Loop) -> Iterator[Site]:
 
 def url(site: Site, path: str) -> str:
     """An address of nothing: the query is read before anything is looked up."""
-    names = ("id", "acl", "format", "name", "other", "person", "member", "relation_type", "search", "template")
+    names = (
+        "id",
+        "acl",
+        "format",
+        "location",
+        "name",
+        "other",
+        "person",
+        "member",
+        "relation_type",
+        "search",
+        "template",
+    )
     parts = dict.fromkeys(names, "x")
     parts["repository"] = site.world.repository
     return f"/{site.names.prefix}{path.format(**parts)}"

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 
 from muniment.database.connections import repository_tables
 from tests.interface.test_namesakes import again
-from tests.scenes import Person, Site
+from tests.scenes import Loop, Person, Site, World
 
 JSON, XML = "application/json", "application/xml"
 HIDDEN = "0900000000000000"
@@ -44,10 +45,8 @@ class Desk:
         return object_id
 
     def relate(self, parent: str, child: str, name: str = "peer") -> httpx.Response:
-        prefix = self.site.names.type_prefix
-        name = prefix + name if name in {"peer", "annotation", "translation_of"} else name
         properties = {"relation_name": name, "parent_id": parent, "child_id": child}
-        return self.send("POST", "/relations", json={"type": f"{prefix}relation", "properties": properties})
+        return self.send("POST", "/relations", json={"type": self.site.type("relation"), "properties": properties})
 
     def related(self, parent: str, child: str, name: str = "peer") -> str:
         answer = self.relate(parent, child, name)
@@ -116,13 +115,13 @@ def test_ours_20_a_relation_is_made_shown_listed_and_removed(site: Site, writer:
     assert made.headers["location"].endswith(f"/relations/{relation_id}")
     prefix = site.names.type_prefix
     assert (document["name"], document["type"]) == ("relation", f"{prefix}relation")
-    assert document["properties"]["relation_name"] == f"{prefix}peer"
+    assert document["properties"]["relation_name"] == "peer"
     assert (document["properties"]["parent_id"], document["properties"]["child_id"]) == (parent, child)
     assert writer.get(f"/relations/{relation_id.upper()}") == document
     address = links(document)
     assert writer.get(address["parent"])["properties"]["r_object_id"] == parent
     assert writer.get(address["child"])["properties"]["r_object_id"] == child
-    assert writer.get(address["relation-type"])["name"] == f"{prefix}peer"
+    assert writer.get(address["relation-type"])["name"] == "peer"
     backward = writer.related(child, other, "translation_of")
 
     by_object = links(writer.get(f"/objects/{child}"))["relations"]
@@ -134,7 +133,7 @@ def test_ours_20_a_relation_is_made_shown_listed_and_removed(site: Site, writer:
         assert writer.titles("/relations", **filters) == expected
     named = {"related-object-id": child, "relation-name": f"{prefix}translation_of"}
     assert writer.titles("/relations", **named) == [backward]
-    condition = {"related-object-id": child, "filter": f"relation_name='{prefix}peer'", "include-total": "true"}
+    condition = {"related-object-id": child, "filter": "relation_name='peer'", "include-total": "true"}
     page = writer.get("/relations", inline="true", **condition)
     assert page["total"] == 1
     assert page["entries"][0]["content"]["properties"] == document["properties"]
@@ -152,7 +151,7 @@ def test_ours_20_relations_are_read_and_written_in_xml(site: Site, writer: Desk)
     parent, child, prefix = writer.document(), writer.document(), site.names.type_prefix
     body = (
         f'<relation xmlns="{site.names.vocab_namespace}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-        f'xsi:type="{prefix}relation"><properties><relation_name>{prefix}peer</relation_name>'
+        f'xsi:type="{prefix}relation"><properties><relation_name>peer</relation_name>'
         f"<parent_id>{parent}</parent_id><child_id>{child}</child_id></properties></relation>"
     )
     made = writer.send("POST", "/relations", content=body, headers={"Content-Type": XML, "Accept": XML})
@@ -225,8 +224,8 @@ def test_ours_20_relations_and_comments_end_with_an_object(site: Site, writer: D
 
 
 def test_ours_20_administrators_add_and_remove_relation_types(site: Site, writer: Desk, admin: Desk) -> None:
-    prefix, name = site.names.type_prefix, f"supersedes_{next(numbers)}"
-    built_in = [f"{prefix}{each}" for each in ("annotation", "peer", "translation_of")]
+    name = f"supersedes_{next(numbers)}"
+    built_in = ["annotation", "peer", "translation_of"]
     assert [title for title in writer.titles("/relation-types") if title in built_in] == built_in
     body = {"properties": {"relation_name": name, "description": "The child is older."}}
     assert writer.send("POST", "/relation-types", json=body).status_code == 403
@@ -242,8 +241,8 @@ def test_ours_20_administrators_add_and_remove_relation_types(site: Site, writer
     assert writer.send("DELETE", f"/relations/{relation_id}").status_code == 204
     assert admin.send("DELETE", f"/relation-types/{name}").status_code == 204
     assert writer.send("GET", f"/relation-types/{name}").status_code == 404
-    assert admin.send("DELETE", f"/relation-types/{prefix}peer").status_code == 409
-    taken = {"properties": {"relation_name": f"{prefix}peer"}}
+    assert admin.send("DELETE", "/relation-types/peer").status_code == 409
+    taken = {"properties": {"relation_name": "peer"}}
     assert admin.send("POST", "/relation-types", json=taken).status_code == 409
     for bad in ("", "1st", "a b", "a/b", "ä", "x" * 65, None, 7):
         answer = admin.send("POST", "/relation-types", json={"properties": {"relation_name": bad}})
@@ -251,9 +250,69 @@ def test_ours_20_administrators_add_and_remove_relation_types(site: Site, writer
     assert writer.relate(parent, parent, "nonsense").json()["code"] == "E_UNKNOWN_RELATION_TYPE"
 
 
+def test_ours_20_relation_types_have_no_prefix_of_the_field(world: World, loop: Loop) -> None:
+    """Clients of the field relate by `peer`; the prefix is read, too, but never shown."""
+    with closing(Site(world, "field", loop)) as field:
+        desk = Desk(field)
+        parent, child = desk.document(), desk.document()
+        for name, stated in (("peer", "peer"), ("annotation", "dm_annotation")):
+            made = desk.relate(parent, child, stated)
+            assert made.status_code == 201, made.text
+            assert made.json()["properties"]["relation_name"] == name
+            relation_id = made.json()["properties"]["r_object_id"]
+            for query in ({"relation-name": stated}, {"filter": f"relation_name='{name}'"}):
+                listed = desk.get("/relations", **query, **{"related-object-id": parent})
+                assert [entry["title"] for entry in listed["entries"]] == [relation_id]
+                assert listed["entries"][0]["summary"] == f"{parent} {name} {child}"
+            assert desk.get(f"/relation-types/{stated}")["properties"]["relation_name"] == name
+        titles = desk.titles("/relation-types")
+        assert {"annotation", "peer", "translation_of"} <= set(titles)
+        assert not [title for title in titles if title.startswith("dm_")]
+        admin = administrator(field)
+        for taken in ("peer", "dm_peer"):
+            body = {"properties": {"relation_name": taken}}
+            assert admin.send("POST", "/relation-types", json=body).status_code == 409
+
+
+def test_ours_20_comments_are_flat_as_well(site: Site, writer: Desk) -> None:
+    object_id, space = writer.document(), site.names.vocab_namespace
+    made = writer.send("POST", f"/objects/{object_id}/comments", json={"content-value": "this is my first comment"})
+    assert made.status_code == 201, made.text
+    shown = made.json()
+    properties, prefix = shown["properties"], site.names.system_property_prefix
+    assert properties["content"] == shown["content-value"] == shown["title"] == "this is my first comment"
+    assert shown["comment-id"] == properties[f"{prefix}object_id"]
+    assert (shown["object-id"], shown["owner-name"]) == (object_id, properties["owner_name"])
+    assert shown["creation-date"] == properties[f"{prefix}creation_date"]
+    assert shown["modify-date"] == properties[f"{prefix}modify_date"]
+    assert (shown["can-delete"], shown["can-reply"], "parent-id" in shown) == (True, True, False)
+    own = f"/comments/{shown['comment-id']}"
+    body = f'<comment xmlns="{space}"><content-value>a reply</content-value></comment>'
+    replied = writer.send("POST", f"{own}/replies", content=body, headers={"Content-Type": XML, "Accept": XML})
+    assert replied.status_code == 201, replied.text
+    root = lxml.etree.fromstring(replied.content)
+    texts = {name: root.findtext(f"{site.vocab}{name}") for name in ("content-value", "parent-id", "can-delete")}
+    assert texts == {"content-value": "a reply", "parent-id": shown["comment-id"], "can-delete": "true"}
+    assert writer.send("POST", own, json={"content-value": "changed", "properties": None}).status_code == 200
+    assert writer.get(own)["content-value"] == "changed"
+    reader = Desk(site, site.world.person())
+    open_id = writer.document(acl(site, world="Read"))
+    writer.send("POST", f"/objects/{open_id}/comments", json={"content-value": "open"})
+    (entry,) = reader.get(f"/objects/{open_id}/comments", inline="true")["entries"]
+    assert (entry["content"]["content-value"], entry["content"]["can-delete"]) == ("open", False)
+    for bad in (
+        {"content-value": ""},
+        {"content-value": 7},
+        {"content-value": None},
+        {},
+        {"content-value": "x" * 10_001},
+    ):
+        assert writer.send("POST", f"/objects/{object_id}/comments", json=bad).status_code == 400, bad
+
+
 def test_ours_20_bad_relations_are_refused(site: Site, writer: Desk) -> None:
     parent, prefix = writer.document(), site.names.type_prefix
-    good = {"relation_name": f"{prefix}peer", "parent_id": parent, "child_id": parent}
+    good = {"relation_name": "peer", "parent_id": parent, "child_id": parent}
     bad: list[dict[str, Any]] = [
         {"parent_id": ""},
         {"parent_id": None},

@@ -1,5 +1,6 @@
 """docs/interface.md, ours 21: several requests in one, in a transaction or not."""
 
+import html
 import itertools
 import json
 from contextlib import closing
@@ -102,7 +103,7 @@ def test_ours_21_operations_are_executed_in_order(site: Site, writer: Batches, t
         sequential=True,
         **{"return-request": True},
     )
-    assert states(made) == ["SUCCESS", "SUCCESS"]
+    assert states(made) == ["FINISHED", "FINISHED"]
     assert [each["response"]["status"] for each in made] == [201, 200]
     headers = {each["name"]: each["value"] for each in made[0]["response"]["headers"]}
     assert headers["location"].endswith(id_of(made[0]))
@@ -132,21 +133,21 @@ def test_ours_21_operations_are_executed_in_order(site: Site, writer: Batches, t
         assert states(changed) == [*["ROLLED_BACK"] * 3, "FAILED"]
         assert writer.read(object_id).json()["properties"]["object_name"] == "first of a batch"
     else:
-        assert states(changed) == [*["SUCCESS"] * 3, "FAILED"]
+        assert states(changed) == [*["FINISHED"] * 3, "FAILED"]
         assert json.loads(changed[1]["response"]["entity"])["properties"]["object_name"] == "renamed"
         assert writer.read(object_id).status_code == 404
 
 
-@pytest.mark.parametrize(("on_error", "last"), [("FAIL", "NOT_EXECUTED"), ("CONTINUE", "SUCCESS"), (None, "SUCCESS")])
+@pytest.mark.parametrize(("on_error", "last"), [("FAIL", "PENDING"), ("CONTINUE", "FINISHED"), (None, "FINISHED")])
 def test_ours_21_a_failure_stops_the_batch_or_does_not(writer: Batches, on_error: str | None, last: str) -> None:
     more = {"on-error": on_error} if on_error else {}
     executed = writer.run(
         writer.create("before"), writer.operation("GET", "/objects/0900000000000000"), writer.create("after"), **more
     )
-    assert states(executed) == ["SUCCESS", "FAILED", last]
+    assert states(executed) == ["FINISHED", "FAILED", last]
     assert executed[1]["response"]["status"] == 404
     assert json.loads(executed[1]["response"]["entity"])["code"] == "E_UNKNOWN_OBJECT"
-    assert ("response" in executed[2]) == (last == "SUCCESS")
+    assert ("response" in executed[2]) == (last == "FINISHED")
 
 
 def test_ours_21_a_transactional_batch_is_kept_whole_or_not_at_all(site: Site, writer: Batches) -> None:
@@ -156,7 +157,7 @@ def test_ours_21_a_transactional_batch_is_kept_whole_or_not_at_all(site: Site, w
     text = "the former text"
     assert states(
         writer.run(writer.operation("POST", f"/objects/{former_id}/contents", text, Content_Type="text/plain"))
-    ) == ["SUCCESS"]
+    ) == ["FINISHED"]
     rows, bytes_kept = site_rows(site), contents(site.world.installation.content)
 
     def operations() -> list[dict[str, Any]]:
@@ -177,7 +178,7 @@ def test_ours_21_a_transactional_batch_is_kept_whole_or_not_at_all(site: Site, w
     read = site.http.get(f"{site.repository}/objects/{former_id}/content-media", headers=site.bearer())
     assert read.text == text
     done = writer.run(*operations(), transactional=True)
-    assert states(done) == ["SUCCESS"] * 6
+    assert states(done) == ["FINISHED"] * 6
     assert {f"{name} a", "raw"} <= names_of_objects(site)
     assert writer.read(former_id).status_code == 404
 
@@ -203,7 +204,7 @@ def test_ours_21_a_transactional_batch_lists_before_its_first_write_only(site: S
     reads = [writer.operation("GET", path, Accept=JSON) for path in lists]
     made = writer.create("inside", f"/folders/{cabinet}/documents")
     executed = writer.run(*reads, made, transactional=True)
-    assert states(executed[-1:]) == ["SUCCESS"]
+    assert states(executed[-1:]) == ["FINISHED"]
     for path in lists:
         *_, listed = writer.run(writer.create("never kept"), writer.operation("GET", path), transactional=True)
         assert (listed["state"], listed["response"]["status"]) == ("FAILED", 400), path
@@ -248,11 +249,163 @@ def test_ours_21_batches_are_read_and_written_in_xml(site: Site, writer: Batches
     assert answer.status_code == 200, answer.text
     root = lxml.etree.fromstring(answer.content)
     operations = root.findall(f"{site.vocab}operations/{site.vocab}operation")
-    assert [each.findtext(f"{site.vocab}id") for each in operations] == ["a", "b"]
-    assert [each.findtext(f"{site.vocab}state") for each in operations] == ["SUCCESS", "SUCCESS"], answer.text
-    entity = operations[0].findtext(f"{site.vocab}response/{site.vocab}entity")
+    assert [each.get("id") for each in operations] == ["a", "b"]
+    assert [each.get("description") for each in operations] == ["x", ""]
+    for name in ("description", "state"):
+        assert [each.findtext(f"{site.vocab}{name}") or "" for each in operations] == [
+            each.get(name) for each in operations
+        ]
+    assert [each.get("state") for each in operations] == ["FINISHED", "FINISHED"], answer.text
+    requests, responses = (
+        [next(each.iter(f"{site.vocab}{name}")) for each in operations] for name in ("request", "response")
+    )
+    assert [request.get("method") for request in requests] == ["GET", "POST"]
+    assert requests[1].get("uri", "").endswith("/objects")
+    assert [response.get("status") for response in responses] == ["200", "201"]
+    entity = responses[0].findtext(f"{site.vocab}entity")
     assert lxml.etree.fromstring(str(entity).encode()).tag == "{http://www.w3.org/2005/Atom}feed"
-    assert operations[1].findtext(f"{site.vocab}request/{site.vocab}method") == "POST"
+    headers = {each.get("name"): each.get("value") for each in requests[0].findall(f"{site.vocab}header")}
+    assert headers == {"accept": "application/xml"}
+    headers = {each.get("name"): each.get("value") for each in responses[1].findall(f"{site.vocab}header")}
+    assert "/objects/" in str(headers["location"])
+
+
+def test_ours_21_headers_of_an_operation_may_stand_in_its_request(site: Site, writer: Batches) -> None:
+    space, object_id = site.names.vocab_namespace, id_of(writer.run(writer.create("of old clients"))[0])
+    document = (
+        f'<b:batch xmlns:b="{space}"><description>of an old client</description><operations>'
+        f'<b:operation id="op1"><description>DELETE</description><request method="DELETE" uri="{site.base}'
+        f'{site.repository}/objects/{object_id}"><b:header name="If-Match" value="&quot;9&quot;"/></request>'
+        f'</b:operation><b:operation id="op2"><request method="GET" uri="{site.base}{site.repository}/objects/'
+        f'{object_id}"><b:header name="Accept" value="{XML}"/></request></b:operation></operations>'
+        "<sequential>true</sequential><transactional>false</transactional></b:batch>"
+    )
+    answer = writer.send(document.encode(), headers={"Content-Type": XML, "Accept": JSON})
+    assert answer.status_code == 200, answer.text
+    refused, read = answer.json()["operations"]
+    assert refused["response"]["status"] == 412
+    assert read["response"]["entity"].startswith("<?xml")
+
+
+def test_ours_21_an_entity_without_a_content_type_is_read_like_its_batch(site: Site, writer: Batches) -> None:
+    space = site.names.vocab_namespace
+    as_json = writer.operation("POST", "/objects", {"properties": {"object_name": "like its batch"}})
+    as_json["request"]["headers"] = []
+    assert [each["response"]["status"] for each in writer.run(as_json)] == [201]
+    document = (
+        f'<batch xmlns="{space}"><operations><operation id="a"><request method="POST" uri="/repositories/'
+        f"{site.world.repository}/objects\"><entity>&lt;object xmlns='{space}'&gt;&lt;properties&gt;&lt;object_name&gt;"
+        "like its batch&lt;/object_name&gt;&lt;/properties&gt;&lt;/object&gt;</entity></request></operation>"
+        "</operations></batch>"
+    )
+    for media_type in (XML, "text/xml", f"{site.names.media_type}+xml; charset=utf-8"):
+        answer = writer.send(document.encode(), headers={"Content-Type": media_type})
+        assert [each["response"]["status"] for each in answer.json()["operations"]] == [201], answer.text
+
+
+XOP = "http://www.w3.org/2004/08/xop/include"
+
+
+def in_parts(*parts: tuple[str, str, bytes], kind: str = "") -> tuple[dict[str, str], bytes]:
+    """Headers and body of a batch in parts, each with its Content-Type and its Content-ID."""
+    pieces = [
+        f"--batch-parts\r\nContent-Type: {media_type}\r\nContent-ID: {content_id}\r\n\r\n".encode() + content + b"\r\n"
+        for media_type, content_id, content in parts
+    ]
+    return {"Content-Type": f"multipart/related; boundary=batch-parts{kind}"}, b"".join(pieces) + b"--batch-parts--\r\n"
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_ours_21_attachments_are_the_content_of_an_operation(site: Site, writer: Batches, transactional: bool) -> None:
+    """As the field's clients send them: a package states the type of the batch."""
+    first, second, third = (
+        writer.create("with one"),
+        writer.create("with two", "/objects?all-primary=false"),
+        writer.operation("POST", "/objects?object-name=raw.txt"),
+    )
+    first["request"]["attachments"] = [{"Include": {"href": "cid:a"}}]
+    second["request"]["attachments"] = [{"include": {"href": "cid:b%20b"}}, {"Include": {"href": "CID:c"}}]
+    third["request"]["attachment"] = {"include": {"href": "cid:d"}}
+    batch = {"operations": [first, second, third], "transactional": transactional}
+    headers, body = in_parts(
+        ("text/plain", "a", b"first content"),
+        (f'application/jop+json;type="{site.names.media_type}+json"', "batch", json.dumps(batch).encode()),
+        ("text/plain", "<b b>", b"second content"),
+        ("text/html", "<c>", b"<p>third content"),
+        ("text/plain", "<d>", b"fourth content"),
+        kind=f';type="application/jop+json";start="<batch>";start-info="{site.names.media_type}+json"',
+    )
+    answer = writer.send(body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert states(answer.json()["operations"]) == ["FINISHED"] * 3, answer.text
+    made = [id_of(each) for each in answer.json()["operations"]]
+    media = [
+        site.http.get(f"{site.repository}/objects/{object_id}/content-media", headers=site.bearer())
+        for object_id in made
+    ]
+    assert [each.content for each in media] == [b"first content", b"second content", b"fourth content"]
+    assert {each.headers["content-type"].partition(";")[0] for each in media} == {"text/plain"}
+    further = site.http.get(f"{site.repository}/objects/{made[1]}/contents", headers=site.bearer() | {"Accept": JSON})
+    assert len(further.json()["entries"]) == 2
+
+
+def test_ours_21_attachments_are_named_in_xml(site: Site, writer: Batches) -> None:
+    space, uri = site.names.vocab_namespace, f"{site.base}{site.repository}/objects"
+    entity = html.escape(f"<object xmlns='{space}'><properties><object_name>x</object_name></properties></object>")
+    for attachment in (
+        f'<attachment><i:Include xmlns:i="{XOP}" href="cid:a"/></attachment>',
+        '<attachments><attachment><include href="cid:a"/></attachment></attachments>',
+    ):
+        document = (
+            f'<batch xmlns="{space}"><operations><operation id="op1"><request method="POST" uri="{uri}">'
+            f"{attachment}<entity>{entity}</entity></request></operation></operations></batch>"
+        )
+        package = f'application/xop+xml;type="{site.names.media_type}+xml"'
+        headers, body = in_parts((package, "batch", document.encode()), ("text/plain", "a", b"named in XML"))
+        answer = writer.send(body, headers=headers)
+        assert [each["state"] for each in answer.json()["operations"]] == ["FINISHED"], answer.text
+        object_id = id_of(answer.json()["operations"][0])
+        media = site.http.get(f"{site.repository}/objects/{object_id}/content-media", headers=site.bearer())
+        assert media.content == b"named in XML"
+
+
+def test_ours_21_every_part_of_a_batch_has_its_operation(site: Site, writer: Batches) -> None:
+    before = names_of_objects(site)
+
+    def refused(*hrefs: str, parts: list[tuple[str, str, bytes]], kind: str = "", root: str = JSON) -> httpx.Response:
+        operation = writer.create("never made")
+        operation["request"]["attachments"] = [{"Include": {"href": href}} for href in hrefs]
+        batch = json.dumps({"operations": [operation]}).encode()
+        headers, body = in_parts((root, "<batch>", batch), *parts, kind=kind)
+        return writer.send(body, headers=headers)
+
+    a = ("text/plain", "<a>", b"a")
+    for answer, words in (
+        (refused("cid:a", "cid:b", parts=[a]), "no part has the Content-ID 'b'"),
+        (refused("cid:a", "cid:a", parts=[a]), "an attachment twice"),
+        (refused(parts=[a]), "No operation of the batch has the part 'a'"),
+        (refused("cid:a", parts=[a, a]), "the same Content-ID"),
+        (refused("cid:a", parts=[("text/plain", "", b"a")]), "has no Content-ID"),
+        (refused("http://elsewhere/a", parts=[a]), "'cid:'"),
+        (refused("", parts=[a]), "'cid:'"),
+        (refused("cid:batch", parts=[a]), "no part has the Content-ID 'batch'"),
+        (refused("cid:a", parts=[a], kind="; start=other"), "'other'"),
+    ):
+        assert answer.status_code == 400, answer.text
+        assert words in answer.json()["message"], answer.text
+    assert refused("cid:a", parts=[a], root="text/plain").status_code == 415
+    assert (
+        refused("cid:a", parts=[("text/plain\r\nContent-Transfer-Encoding: base64", "a", b"YQ==")]).status_code == 415
+    )
+    assert refused("cid:a", parts=[("text/plain", "a", b"x" * 5_000_000)]).status_code == 413
+    assert refused("cid:a", parts=[("text/plain", str(number), b"") for number in range(1000)]).status_code == 413
+    lone = writer.operation("POST", "/objects?object-name=x")
+    lone["request"]["attachments"] = [{"include": {"href": "cid:a"}}, {"include": {"href": "cid:b"}}]
+    headers, body = in_parts((JSON, "r", json.dumps({"operations": [lone]}).encode()), a, ("text/plain", "b", b"b"))
+    assert writer.send(body, headers=headers).status_code == 400
+    lone["request"]["attachments"] = [{"include": {"href": "cid:a"}}]
+    assert writer.send({"operations": [lone]}).status_code == 400, "a batch that is one part has no attachments"
+    assert names_of_objects(site) == before
 
 
 @pytest.mark.parametrize(("path", "prefix"), [("", "rest"), ("/sub", "rest"), ("/rest", "rest"), ("/a%20b/c", "r/s")])
@@ -263,14 +416,14 @@ def test_ours_21_an_address_may_be_whole_or_a_path(site: Site, loop: Loop, path:
     with closing(Site(site.world, site.kind, loop, *settings)) as proxied:
         writer = Batches(proxied)
         made = writer.run(writer.create("below a path"))
-        assert states(made) == ["SUCCESS"], made
+        assert states(made) == ["FINISHED"], made
         here = f"{beginning}/{prefix}/repositories/{name}"
         links = writer.read(id_of(made[0])).json()["links"]
         (own,) = [link["href"] for link in links if link["rel"] == "self"]
         assert own.startswith(f"{here}/objects/")
         forms = [own, own.removeprefix("https://files.example.org"), own.removeprefix(f"{beginning}/{prefix}")]
         reads = [{"id": form, "request": {"uri": form, "method": "GET"}} for form in forms]
-        assert states(writer.run(*reads)) == ["SUCCESS"] * 3
+        assert states(writer.run(*reads)) == ["FINISHED"] * 3
         others = [f"{beginning}/{prefix}/repositories/other/objects", f"{here}/batches", f"{path}/repositories/other/x"]
         for address in (*others, own.replace("files", "evil"), f"/x{path}/{prefix}/repositories/{name}/objects"):
             answer = writer.send({"operations": [{"id": "a", "request": {"uri": address, "method": "GET"}}]})
@@ -319,8 +472,9 @@ def test_ours_21_what_a_batch_does_not_take_is_refused_whole(site: Site, writer:
     ):
         assert writer.send(wrong).status_code == 400, wrong
     assert writer.send(b'{"operations": ').status_code == 400
-    assert writer.send(b"x", headers={"Content-Type": "multipart/related; boundary=x"}).status_code == 415
-    many = [writer.operation("GET", "/cabinets") for _ in range(101)]
+    assert writer.send(b"x", headers={"Content-Type": "multipart/related; boundary=x"}).status_code == 400
+    assert writer.send(b"x", headers={"Content-Type": "multipart/form-data; boundary=x"}).status_code == 415
+    many = [writer.operation("GET", "/cabinets") for _ in range(201)]
     assert writer.send({"operations": many}).status_code == 413
     assert writer.send({"operations": [{**good, "description": "x" * 5_000_000}]}).status_code == 413
     assert names_of_objects(site) == before
@@ -335,7 +489,7 @@ def test_ours_21_each_operation_is_the_callers_own(site: Site, writer: Batches) 
         reader.operation("DELETE", f"/objects/{mine}"),
         reader.create("own"),
     )
-    assert states(executed) == ["FAILED", "FAILED", "SUCCESS"]
+    assert states(executed) == ["FAILED", "FAILED", "FINISHED"]
     assert [each["response"]["status"] for each in executed[:2]] == [404, 404]
     assert json.loads(executed[2]["response"]["entity"])["properties"]["owner_name"] == person.id
     stranger = site.http.post(reader.address, content=b"{}", headers={"Content-Type": JSON})
@@ -359,7 +513,7 @@ def test_ours_21_a_right_that_ends_in_mid_batch_is_not_used_any_more(
     monkeypatch.setattr(batches._Execution, "_answer", answer_and_disable)
     operations = [caller.create(name), caller.create(name), caller.create(name)]
     executed = caller.run(*operations, transactional=transactional, **{"on-error": "FAIL"})
-    assert states(executed) == ["ROLLED_BACK" if transactional else "SUCCESS", "FAILED", "NOT_EXECUTED"]
+    assert states(executed) == ["ROLLED_BACK" if transactional else "FINISHED", "FAILED", "PENDING"]
     assert executed[1]["response"]["status"] == 401
     assert (name in names_of_objects(site)) == (not transactional)
 

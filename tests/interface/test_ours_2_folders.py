@@ -432,3 +432,57 @@ def test_ours_2_one_of_several_takes_a_name_at_one_time(unique: Folders) -> None
     for maker in makers:
         maker.join()
     assert sorted(statuses) == [201, 409, 409, 409]
+
+
+def test_ours_2_a_copy_may_differ_from_its_original(site: Site) -> None:
+    cabinet, word, json = site.cabinet(site.world.word()), site.world.word(), {"Accept": "application/json"}
+    original = site.create(f"{word}.txt", b"the words", title="kept")
+    here, kind = f"{site.repository}/folders/{cabinet}", site.type("document")
+
+    def copy(path: str, body: Any, **headers: str) -> httpx.Response:
+        sent = {"content": body} if isinstance(body, str) else {"json": body}
+        return site.http.post(f"{here}/{path}", headers=site.bearer() | json | headers, **sent)
+
+    reference = {"href": f"{site.base}{site.repository}/objects/{original}"}
+    named = {"object_name": f"{word} copy", "keywords": ["a"], "r_object_type": kind}
+    made = copy("objects", {**reference, "properties": named, "deep-copy": True})
+    assert made.status_code == 201, made.text
+    shown = made.json()["properties"]
+    assert (shown["object_name"], shown["title"], shown["keywords"]) == (f"{word} copy", "kept", ["a"])
+    media = site.http.get(f"{site.repository}/objects/{shown['r_object_id']}/content-media", headers=site.bearer())
+    assert media.content == b"the words"
+    document = (
+        f'<document xmlns="{site.names.vocab_namespace}" href="{reference["href"]}"><properties><object_name>{word} xml'
+        "</object_name></properties></document>"
+    )
+    as_xml = copy("documents", document, **{"Content-Type": "application/xml"})
+    assert (as_xml.status_code, as_xml.json()["properties"]["object_name"]) == (201, f"{word} xml")
+    assert copy("objects", {**reference, "properties": None}).json()["properties"]["object_name"] == f"{word}.txt"
+    for wrong in (
+        {"nothing": "x"},
+        {"r_object_id": original},
+        {"object_name": ""},
+        {"r_object_type": site.type("folder")},
+        {"acl_name": "nothing"},
+    ):
+        assert copy("objects", {**reference, "properties": wrong}).status_code == 400, wrong
+
+
+def test_ours_2_a_folder_is_copied_with_its_members_or_alone(site: Site) -> None:
+    cabinet, other = site.cabinet(site.world.word()), site.cabinet(site.world.word())
+    address = f"{site.repository}/folders/{cabinet}/folders"
+    made = site.http.post(address, json={"properties": {"object_name": "full"}}, headers=site.bearer())
+    folder = made.json()["properties"]["r_object_id"]
+    inside = f"{site.repository}/folders/{folder}/objects"
+    assert site.http.post(inside, json={"properties": {"object_name": "in it"}}, headers=site.bearer()).is_success
+    for number, (deep, members) in enumerate(((None, 1), (True, 1), (False, 0))):
+        body: dict[str, Any] = {"href": f"{site.base}{site.repository}/folders/{folder}"}
+        body |= {"properties": {"object_name": f"copy {number}"}} | ({} if deep is None else {"deep-copy": deep})
+        copied = site.http.post(f"{site.repository}/folders/{other}/folders", json=body, headers=site.bearer())
+        assert copied.status_code == 201, copied.text
+        assert copied.json()["properties"]["object_name"] == f"copy {number}"
+        listed = site.http.get(
+            f"{site.repository}/folders/{copied.json()['properties']['r_object_id']}/objects",
+            headers=site.bearer() | {"Accept": "application/json"},
+        )
+        assert [entry["title"] for entry in listed.json()["entries"]] == ["in it"] * members

@@ -230,17 +230,55 @@ def test_ours_3_an_object_is_created_with_several_contents(site: Site, shape: st
     assert media(site, made, format="pdf", modifier="m").content == b"%PDF"
 
 
+def test_ours_3_each_entry_links_to_its_bytes(site: Site) -> None:
+    made = multipart(site, [METADATA, ("text/plain", b"one"), ("text/html", b"<p>")], query="all-primary=false")
+    object_id = made.headers["Location"].rpartition("/")[2]
+    for query in ("?inline=true&media-url-policy=local", "", "?media-url-policy=ALL&network-location=x"):
+        accept = {"Accept": "application/json"}
+        address = f"{site.repository}/objects/{object_id}/contents{query}"
+        feed = site.http.get(address, headers=site.bearer() | accept)
+        links = [
+            {link["rel"]: link["href"] for link in entry["links"]}["enclosure"] for entry in feed.json()["entries"]
+        ]
+        assert [site.http.get(link, headers=site.bearer()).content for link in links] == [b"one", b"<p>"]
+        assert "muniment-ignored" not in feed.headers
+
+
 def test_ours_3_a_content_in_the_place_of_the_metadata_is_told_so(site: Site) -> None:
     refused = multipart(site, [("text/plain", b"words"), METADATA])
     assert refused.status_code == 400
     assert "The part with the object's metadata: The JSON cannot be read" in refused.json()["message"]
 
 
-def test_ours_3_with_all_primary_the_contents_are_pages(site: Site) -> None:
-    new = multipart(site, [METADATA, ("text/plain", b"one"), ("text/plain", b"two")], query="all-primary=true")
+@pytest.mark.parametrize("query", ["all-primary=true", "", "format=crtext&content-count=2", "page=1,0", "page=,1"])
+def test_ours_3_several_contents_are_pages(site: Site, query: str) -> None:
+    new = multipart(site, [METADATA, ("text/plain", b"one"), ("text/plain", b"two")], query=query)
+    assert new.status_code == 201, new.text
     made = new.headers["Location"].rpartition("/")[2]
-    assert [media(site, made, page=str(page)).content for page in (0, 1)] == [b"one", b"two"]
+    expected = [b"two", b"one"] if query == "page=1,0" else [b"one", b"two"]
+    assert [media(site, made, page=str(page)).content for page in (0, 1)] == expected
+    assert {each["properties"]["format_name"] for each in listed(site, made)} == {"crtext"}
     assert media(site, made, page="2").status_code == 404
+
+
+def test_ours_3_a_lone_format_is_that_of_all_pages(site: Site) -> None:
+    new = multipart(site, [METADATA, ("", b"a"), ("text/plain", b"b")], query="format=pub_html&content-count=2")
+    assert new.status_code == 201, new.text
+    made = new.headers["Location"].rpartition("/")[2]
+    shown = [(each["properties"]["page"], each["properties"]["mime_type"]) for each in listed(site, made)]
+    assert shown == [(0, "text/html"), (1, "text/html")]
+
+
+def test_ours_3_formats_and_modifiers_tell_renditions_apart(site: Site) -> None:
+    """As a client of the field sends them."""
+    query = "all-primary=false&format=crtext,html,pub_html,crtext&modifier=,,m2,m3&content-count=4"
+    parts = [METADATA, *(("text/plain", str(number).encode()) for number in range(4))]
+    new = multipart(site, parts, query=query)
+    assert new.status_code == 201, new.text
+    made = new.headers["Location"].rpartition("/")[2]
+    assert [media(site, made).content, media(site, made, format="html").content] == [b"0", b"1"]
+    assert media(site, made, format="pub_html", modifier="m2").content == b"2"
+    assert media(site, made, format="crtext", modifier="m3", primary="false").content == b"3"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +288,11 @@ def test_ours_3_with_all_primary_the_contents_are_pages(site: Site) -> None:
         ("format=crtext,html,pdf", [("", b"a"), ("", b"b")]),
         ("format=crtext,nothing", [("", b"a"), ("", b"b")]),
         ("modifier=m", [("", b"a")]),
-        ("", [("", b"a"), ("text/html", b"b"), ("text/html", b"c")]),
+        ("all-primary=false", [("", b"a"), ("text/html", b"b"), ("text/html", b"c")]),
+        ("all-primary=true&modifier=,m", [("", b"a"), ("text/html", b"b")]),
+        ("page=1,2", [("", b"a"), ("text/html", b"b")]),
+        ("page=0,0", [("", b"a"), ("text/html", b"b")]),
+        ("page=x", [("", b"a")]),
         ("content-length=7", [("", b"a")]),
     ],
 )

@@ -429,3 +429,34 @@ def test_ours_5_a_page_of_whole_things_is_read_in_portions(
         with monkeypatch.context() as patch:
             patch.setattr(collections, "PORTION", portion)
             assert pages(size) == whole, size
+
+
+def test_ours_5_entries_say_when_their_things_were_made(site: Site, cabinet: Cabinet) -> None:
+    here, site_object = site.repository, cabinet.ids[0]
+    renamed = f"{here}/objects/{site_object}"
+    saved = {"properties": {"object_name": "made"}, "query-document": site.aql(fulltext("x"))}
+    acl = site.http.post(f"{here}/acls", json={"name": site.world.word(), "permitted": []}, headers=site.bearer())
+    comment = {"properties": {"content": "made"}}
+    commented = site.http.post(f"{renamed}/comments", json=comment, headers=site.bearer())
+    searched = site.http.post(f"{here}/saved-searches", json=saved, headers=site.bearer())
+    made = [site.http.get(answer.headers["Location"], headers=site.bearer() | JSON) for answer in (searched, commented)]
+    site.world.clock.advance(60)
+    changed = {"properties": {"title": f"{cabinet.word} changed"}}
+    assert site.http.post(renamed, json=changed, headers=site.bearer()).status_code == 200
+    assert site.http.post(commented.headers["Location"], json=comment, headers=site.bearer()).status_code == 200
+    assert site.http.post(searched.headers["Location"], json=saved, headers=site.bearer()).status_code == 200
+    assert site.http.post(acl.headers["Location"], json={"permitted": []}, headers=site.bearer()).status_code == 200
+    links = f"{renamed}/parent-links"
+    for path in (cabinet.documents, links, f"{here}/acls", f"{renamed}/comments", f"{here}/saved-searches"):
+        entries = cabinet.ask(path).json()["entries"]
+        assert any(entry["published"] < entry["updated"] for entry in entries), path
+    listed = {entry["title"]: entry for entry in cabinet.ask().json()["entries"]}
+    shown = cabinet.ask(renamed).json()["properties"]
+    prefix = site.names.system_property_prefix
+    assert listed[NAMES[0]]["published"] == shown[f"{prefix}creation_date"]
+    assert [answer.status_code for answer in made] == [200, 200]
+    for path in ("users", "groups", "formats", "types", "relation-types", "checked-out-objects", "cabinets"):
+        for entry in cabinet.ask(f"{here}/{path}").json()["entries"]:
+            assert entry["published"] <= entry["updated"], path
+    (entry,) = lxml.etree.fromstring(site.http.get(links, headers=site.bearer() | XML).content).iter(f"{ATOM}entry")
+    assert entry.findtext(f"{ATOM}published") == listed[NAMES[0]]["published"]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import lxml.etree
 
 from muniment.directory.administration import decisions
-from muniment.directory.entries import resources
+from muniment.directory.entries import entries, memberships, resources
 from tests.scenes import Person, Site
 
 
@@ -160,7 +160,7 @@ def test_ours_9_the_home_of_a_user_is_the_oldest_cabinet_that_they_own_and_that_
     etag = site.http.get(address, headers=site.bearer(reader)).headers["ETag"]
     assert site.http.get(address, headers=site.bearer(reader) | {"If-None-Match": etag}).status_code == 304
     as_xml = site.http.get(address, headers=site.bearer(reader) | {"Accept": "application/xml"})
-    assert lxml.etree.fromstring(as_xml.content).tag == f"{site.vocab}cabinet"
+    assert lxml.etree.fromstring(as_xml.content).tag == f"{site.vocab}folder"
 
 
 def test_ours_9_a_hidden_home_answers_like_none_and_a_namesake_inherits_none(site: Site) -> None:
@@ -177,3 +177,45 @@ def test_ours_9_a_hidden_home_answers_like_none_and_a_namesake_inherits_none(sit
     missing_home(site, owner, reader, "E_UNKNOWN_PERSON")
     namesake = site.world.person(name=owner.name)
     assert missing_home(site, namesake, reader) == without
+
+
+def test_ours_9_groups_are_listed_by_their_members(site: Site) -> None:
+    word = site.world.word()
+    member, outsider = site.world.person(), site.world.person()
+    inner, outer, empty = (f"{name}-{word}" for name in ("inner", "outer", "empty"))
+    site.world.group(inner, member)
+    site.world.group(outer, outsider)
+    site.world.group(empty)
+    with site.world.directory_db.begin() as cx:
+        groups = [
+            entries.find_group(cx, site.world.names, f"{name}@demo") for name in (inner, outer, empty, "everyone")
+        ]
+        memberships.add_member(cx, groups[1], groups[0])
+        for group in groups[:3]:
+            memberships.add_member(cx, groups[3], group)
+
+    def named(**parameters: str) -> list[str]:
+        spelled = {name.replace("_", "-"): value for name, value in parameters.items()}
+        answer = get(site, "groups", {"include-total": "true", **spelled})
+        assert answer["total"] == len(answer["entries"])
+        return [entry["title"].partition("@")[0] for entry in answer["entries"]]
+
+    assert named(user_name=member.id) == [inner]
+    assert named(user_name=member.id.upper(), recursive="false") == [inner]
+    assert set(named(user_name=member.id, recursive="true")) == {inner, outer, "everyone"}
+    assert set(named(group_name=f"{inner}@demo")) == {outer, "everyone"}
+    assert set(named(group_name=f"{empty}@demo", recursive="true")) == {"everyone"}
+    assert named(user_name=outsider.id, group_name=f"{inner}@demo") == [outer]
+    both = named(user_name=member.id, group_name=f"{inner}@demo", recursive="true", sort="group_name")
+    assert both == ["everyone", outer]
+    assert named(user_name=member.id, recursive="true", filter=f"starts-with(group_name,'{inner}')") == [inner]
+    first = get(site, "groups", {"user-name": member.id, "recursive": "true", "items-per-page": "2"})
+    (following,) = [link["href"] for link in first["links"] if link["rel"] == "next"]
+    rest = site.http.get(following, headers=site.bearer() | {"Accept": "application/json"}).json()
+    assert len({entry["title"] for page in (first, rest) for entry in page["entries"]}) == 3
+    for wrong in ({"user-name": "nobody@demo"}, {"group-name": f"none-{word}@demo"}):
+        refused = site.http.get(f"{site.repository}/groups", params=wrong, headers=site.bearer())
+        assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_PERSON")
+    hidden = site.world.person(member=False)
+    refused = site.http.get(f"{site.repository}/groups", params={"user-name": hidden.id}, headers=site.bearer())
+    assert refused.status_code == 404, "who may not enter the repository does not exist there"

@@ -377,6 +377,7 @@ AT_ONCE = {
     f"{BELOW}/types",
     f"{BELOW}/supported-facets",
     *(f"{BELOW}/{name}" for name in ("formats", "formats/{format}", "aspect-types", "lifecycles", "network-locations")),
+    f"{BELOW}/network-locations/{{location}}",
     f"{BELOW}/index-report",
     f"{BELOW}/search/suggestions",
     f"{BELOW}/types/{{name}}",

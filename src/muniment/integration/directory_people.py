@@ -19,7 +19,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.filters.tree import Selection
-from muniment.repository.store.people import Kind, ListedPerson, People, Person
+from muniment.repository.store.people import Inside, Kind, ListedPerson, People, Person
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
@@ -66,13 +66,19 @@ class DirectoryPeople(People):
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
 
     def page(
-        self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
+        self,
+        resource_id: str,
+        kind: Kind,
+        group_id: str | None,
+        stretch: Stretch,
+        selection: Selection,
+        inside: Sequence[Inside] = (),
     ) -> list[ListedPerson]:
         """Without an order, the people of one partition stand together, ordered by name. Raises UnknownPerson,
         UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, group_id)
+            candidates = self._candidates(cx, resource_id, kind, group_id, inside)
             order = pages.Order(
                 (
                     pages.OrderKey(candidates.partition_id),
@@ -84,10 +90,12 @@ class DirectoryPeople(People):
             found = to_people(cx, self._names, kind, [to_entry(row) for row, _ in rows])
             return [ListedPerson(person, place) for person, (_, place) in zip(found, rows, strict=True)]
 
-    def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
+    def count(
+        self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection, inside: Sequence[Inside] = ()
+    ) -> int:
         """Raises what ``page`` raises."""
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, group_id)
+            candidates = self._candidates(cx, resource_id, kind, group_id, inside)
             return pages.count_members(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
@@ -108,8 +116,11 @@ class DirectoryPeople(People):
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> entries.ChosenEntries:
-        return people.choose(self._names, resource_id, kind, self._group(cx, resource_id, group_id))
+    def _candidates(
+        self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None, inside: Sequence[Inside]
+    ) -> entries.ChosenEntries:
+        members = [(people.find(cx, self._names, resource_id, each.kind, each.id), each.recursive) for each in inside]
+        return people.choose(self._names, resource_id, kind, self._group(cx, resource_id, group_id), members)
 
     def _group(self, cx: Connection, resource_id: str, group_id: str | None) -> Entry | None:
         return None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)

@@ -434,7 +434,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=10_000_000,
         ),
     ] = 10_000
-    max_batch_operations: Annotated[int, Doc(description="Most operations of one batch.", ge=1, le=10_000)] = 100
+    max_batch_operations: Annotated[int, Doc(description="Most operations of one batch.", ge=1, le=10_000)] = 200
     max_batch_bytes: Annotated[
         int,
         Doc(

@@ -4,6 +4,7 @@ A user is let in as a member of the role, through a group however deep, through 
 partition (given 2.2). A group is listed if it, a group around it or its partition is a member.
 """
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import sqlalchemy as sa
@@ -17,9 +18,23 @@ from muniment.directory.refusals import UnknownEntry
 Kind: TypeAlias = Literal["user", "group"]
 
 
-def choose(names: DirectoryNames, resource_id: str, kind: Kind, group: Entry | None = None) -> entries.ChosenEntries:
-    """Direct members of ``group`` only, if given. Locked and disabled users are listed too."""
-    return entries.choose(names, kind, _condition(resource_id, kind, group))
+def choose(
+    names: DirectoryNames,
+    resource_id: str,
+    kind: Kind,
+    group: Entry | None = None,
+    members: Sequence[tuple[Entry, bool]] = (),
+) -> entries.ChosenEntries:
+    """Make a query for the users or groups that a resource lets in; with ``group``, only direct members of that group.
+
+    With ``members``, only groups that have all of these users and groups as members: directly, or also further down if
+    True stands beside the member. Locked and disabled users are listed too.
+    """
+    around = [
+        entries.CHOSEN.id.in_(memberships.groups_around(member.id, recursive=recursive))
+        for member, recursive in members
+    ]
+    return entries.choose(names, kind, sa.and_(_condition(resource_id, kind, group), *around))
 
 
 def find(

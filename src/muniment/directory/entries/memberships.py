@@ -72,6 +72,17 @@ def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
+def groups_around(entry_id: int, *, recursive: bool) -> sa.Select[tuple[int]]:
+    """Return a subquery for the ids of the groups that contain an entry: directly, or ``recursive`` however deep."""
+    direct = sa.select(_memberships.c.group_id).where(_memberships.c.member_id == entry_id)
+    if not recursive:
+        return direct
+    above = direct.cte(recursive=True)
+    # UNION, not UNION ALL, so that a loop ends.
+    above = above.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == above.c.group_id))
+    return sa.select(above.c.group_id)
+
+
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
     """A subquery for a user's id, and those of the groups around them, however deep, of their units, and their
     partition.

@@ -50,6 +50,10 @@ _PARTS: Schema = {
     "type": "object",
     "description": "Metadata, then content: parts are known by order and media type, not by name.",
 }
+_RELATED: Schema = {
+    "type": "object",
+    "description": "The same first, then attachments; `cid:` and the Content-ID of its part names each of them.",
+}
 _ROOTS = {
     "ArchiveBody": "archived-contents",
     "AssistBody": "assist-values",
@@ -69,9 +73,10 @@ _UNCHANGED = AnswerDescription(304, "The caller has this representation already.
 class Row:
     """One method of an address: ``at`` has its name and the path.
 
-    None is no body. ``status`` is that of an answer that is no refusal; 400 means none. Without ``parameters``, a GET
-    takes those of a list or a single thing, another method none. ``root`` is the element in XML, if not named after the
-    type.
+    ``gives`` and ``takes`` say what the answer and the body are, None stands for no body. ``status`` is that of an
+    answer that is no refusal; 400 means that there is none. Without ``parameters``, a GET takes those of a list or of a
+    single thing, and any other method none. ``root`` is the root element in XML, if it is not named after the type.
+    ``related`` says that the body may also come with attachments, as multipart/related.
     """
 
     at: str
@@ -82,6 +87,7 @@ class Row:
     parameters: tuple[Parameter, ...] | None = None
     status: int = 0
     root: str = ""
+    related: bool = False
 
     def operation(self, names: RepositoryNames) -> Operation[RepositoryContext]:
         given = self.root or _root(self.gives)
@@ -91,7 +97,7 @@ class Row:
             self.endpoint,
             parameters=tuple(parameter for parameter in taken if not parameter.refused),
             refused={parameter.name: parameter.refused for parameter in taken if parameter.refused},
-            body=content(self.takes, names, root),
+            body={**content(self.takes, names, root), **({"multipart/related": _RELATED} if self.related else {})},
             answers=self._answers(taken, content(self.gives, names, given)),
         )
 

@@ -10,6 +10,7 @@ from muniment.repository.api.endpoints import catalogues
 from muniment.repository.api.endpoints.batches import batches
 from muniment.repository.api.endpoints.batches.batch_bodies import BatchBody
 from muniment.repository.api.endpoints.batches.batches import BatchDocument, CapabilitiesDocument
+from muniment.repository.api.endpoints.catalogues import LocationDocument
 from muniment.repository.api.endpoints.contents import archives, content_changes, contents
 from muniment.repository.api.endpoints.contents.archives import ArchiveBody
 from muniment.repository.api.endpoints.objects import (
@@ -22,7 +23,7 @@ from muniment.repository.api.endpoints.objects import (
     versions,
     wastebasket,
 )
-from muniment.repository.api.endpoints.objects.comments import CommentDocument
+from muniment.repository.api.endpoints.objects.comments import CommentBody, CommentDocument
 from muniment.repository.api.endpoints.objects.relations import RelationDocument, RelationTypeDocument
 from muniment.repository.api.endpoints.people import people, people_changes
 from muniment.repository.api.endpoints.people.people_changes import MemberReference, PersonBody
@@ -85,7 +86,12 @@ def _objects(path: str, name: str, listed: tuple[Parameter, ...]) -> tuple[Row, 
 def _people(kind: Kind) -> tuple[Row, ...]:
     path, one = f"/{kind}s", f"/{kind}s/{{person}}"
     return (
-        Row(f"GET {path}", partial(people.list_people, kind=kind), FeedDocument),
+        Row(
+            f"GET {path}",
+            partial(people.list_people, kind=kind),
+            FeedDocument,
+            parameters=parameters.GROUPS if kind == "group" else None,
+        ),
         Row(f"POST {path}", partial(people_changes.make, kind=kind), PersonDocument, PersonBody, status=201, root=kind),
         Row(f"GET {one}", partial(people.read, kind=kind), PersonDocument, parameters=(), root=kind),
         Row(f"POST {one}", partial(people_changes.change, kind=kind), PersonDocument, PersonBody, root=kind),
@@ -212,7 +218,7 @@ FAMILIES = (
     ),
     Family(
         codes.CONTENTS,
-        Row("GET /objects/{id}/contents", contents.list_all, FeedDocument),
+        Row("GET /objects/{id}/contents", contents.list_all, FeedDocument, parameters=parameters.CONTENT_LIST),
         Row(
             "POST /objects/{id}/contents",
             content_changes.add,
@@ -299,7 +305,7 @@ FAMILIES = (
     ),
     Family(
         {**codes.PEOPLE, **codes.ASPECTS},
-        Row("GET /users/{person}/home", people.home, ObjectDocument, parameters=parameters.SHOWING, root="cabinet"),
+        Row("GET /users/{person}/home", people.home, ObjectDocument, parameters=parameters.SHOWING, root="folder"),
     ),
     Family(
         codes.PEOPLE,
@@ -359,12 +365,12 @@ FAMILIES = (
     Family(
         codes.COMMENTS,
         Row("GET /objects/{id}/comments", comments.list_comments, FeedDocument),
-        Row("POST /objects/{id}/comments", comments.comment, CommentDocument, JsonMetadata, status=201),
+        Row("POST /objects/{id}/comments", comments.comment, CommentDocument, CommentBody, status=201),
         Row("GET /comments/{id}", comments.read, CommentDocument),
-        Row("POST /comments/{id}", comments.change, CommentDocument, JsonMetadata, parameters=(parameters.IF_MATCH,)),
+        Row("POST /comments/{id}", comments.change, CommentDocument, CommentBody, parameters=(parameters.IF_MATCH,)),
         Row("DELETE /comments/{id}", comments.remove, parameters=(parameters.IF_MATCH,)),
         Row("GET /comments/{id}/replies", comments.list_replies, FeedDocument),
-        Row("POST /comments/{id}/replies", comments.reply, CommentDocument, JsonMetadata, status=201),
+        Row("POST /comments/{id}/replies", comments.reply, CommentDocument, CommentBody, status=201),
     ),
     Family(
         codes.ASPECTS,
@@ -373,7 +379,7 @@ FAMILIES = (
     ),
     Family(
         codes.ENTERING,
-        Row("POST /batches", batches.execute, BatchDocument, BatchBody),
+        Row("POST /batches", batches.execute, BatchDocument, BatchBody, related=True),
         Row("GET /batch-capabilities", batches.capabilities, CapabilitiesDocument),
         Row("GET /index-report", index_report.read, IndexReportDocument),
         Row("POST /index-report", index_report.want, IndexReportDocument, parameters=(parameters.REPAIR,), status=202),
@@ -381,17 +387,28 @@ FAMILIES = (
     Family(codes.LISTING, Row("GET /formats", catalogues.list_formats, FeedDocument)),
     Family(codes.FORMATS, Row("GET /formats/{format}", catalogues.read_format, FormatDocument)),
     Family(
+        codes.ASPECTS,
+        Row("GET /network-locations/{location}", catalogues.read_location, LocationDocument, root="network-location"),
+    ),
+    Family(
         codes.LISTING,
         *(Row(f"GET /{name}", partial(catalogues.list_nothing, name=name), FeedDocument) for name in catalogues.EMPTY),
+        Row("GET /network-locations", catalogues.list_locations, FeedDocument),
         Row("GET /supported-facets", facets.list_all, FeedDocument),
     ),
     Family(
         codes.TYPES,
-        Row("GET /types", types.list_all, FeedDocument, parameters=parameters.TYPED_LIST),
+        Row("GET /types", types.list_all, FeedDocument, parameters=parameters.TYPES),
         Row("POST /types", types.make, TypeDocument, TypeBody, status=201),
-        Row("GET /types/{name}", types.read, TypeDocument),
+        Row("GET /types/{name}", types.read, TypeDocument, parameters=parameters.TYPE),
         Row("POST /types/{name}", types.change, TypeDocument, TypeBody),
         Row("DELETE /types/{name}", types.remove),
-        Row("POST /types/{name}/assist-values", types.assist, OffersDocument, AssistBody),
+        Row(
+            "POST /types/{name}/assist-values",
+            types.assist,
+            OffersDocument,
+            AssistBody,
+            parameters=(parameters.INCLUDED_PROPERTIES,),
+        ),
     ),
 )

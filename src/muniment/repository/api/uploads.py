@@ -11,17 +11,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 
 from muniment.database.driver_errors import is_undone
 from muniment.ground.naming import is_storable
-from muniment.ground.refusals import Malformed, TooLarge, UnsupportedMediaType
+from muniment.ground.refusals import Malformed, TooLarge
 from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.api.shapes import object_body
 from muniment.repository.api.shapes.object_body import Metadata
+from muniment.repository.api.wire import multipart
 from muniment.repository.bulk.importing import media_types
 from muniment.repository.store.content.contract import PIECE, StoredContent
 from muniment.repository.store.extraction.queue import ExtractedText
@@ -259,11 +258,7 @@ class _Receiving:
 
     async def upload(self, request: Request) -> Upload:
         options = self._context.options
-        _, parameters = parse_options_header(request.headers.get("content-type", ""))
-        boundary = parameters.get(b"boundary", b"")
-        if not 1 <= len(boundary) <= 70:
-            raise Malformed("The Content-Type of a multipart body needs a boundary of 1 to 70 characters.")
-        parts = _Parts(boundary)
+        parts = multipart.Parts(request)
         limit = options.max_content_bytes + options.max_metadata_bytes + _AROUND
         async for piece in bodies.pieces(request, limit):
             for event, data in parts.read(piece):
@@ -271,8 +266,7 @@ class _Receiving:
                     await self._begin(data)
                 elif event == "data":
                     await self._take(data)
-        if not parts.ended:
-            raise Malformed("The multipart body ends before its last boundary.")
+        parts.check_end()
         body = self._read_metadata()
         await self._finish_content()
         if not self._contents:
@@ -305,8 +299,7 @@ class _Receiving:
             self._content = None
 
     async def _begin(self, headers: Mapping[str, str]) -> None:
-        if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
-            raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
+        multipart.check_encoding(headers)
         media_type = headers.get("content-type", "").strip()
         if not is_storable(media_type):
             raise Malformed("The Content-Type of a part holds a NUL.")
@@ -331,51 +324,3 @@ class _Receiving:
             if self._size > self._context.options.max_content_bytes:
                 raise TooLarge(f"The content is larger than {self._context.options.max_content_bytes} bytes.")
             await self._content.take(data)
-
-
-class _Parts:
-    """Yields headers and data of parts in the order of arrival."""
-
-    def __init__(self, boundary: bytes) -> None:
-        self.ended = False
-        self._events: list[tuple[str, bytes | dict[str, str]]] = []
-        self._headers: dict[str, str] = {}
-        self._name, self._value = b"", b""
-        self._parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._part,
-                "on_part_data": lambda data, start, end: self._events.append(("data", data[start:end])),
-                "on_header_field": self._header_name,
-                "on_header_value": self._header_value,
-                "on_header_end": self._header,
-                "on_headers_finished": lambda: self._events.append(("part", self._headers)),
-                "on_end": self._end,
-            },
-            max_header_count=16,
-            max_header_size=8192,
-        )
-
-    def read(self, piece: bytes) -> list[tuple[str, bytes | dict[str, str]]]:
-        try:
-            self._parser.write(piece)
-        except FormParserError as error:
-            raise Malformed(f"The multipart body cannot be read: {str(error)[:200]}.") from error
-        events, self._events = self._events, []
-        return events
-
-    def _part(self) -> None:
-        self._headers = {}
-
-    def _header_name(self, data: bytes, start: int, end: int) -> None:
-        self._name += data[start:end]
-
-    def _header_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
-    def _header(self) -> None:
-        self._headers[self._name.decode("latin-1").strip().lower()] = self._value.decode("utf-8", "replace")
-        self._name, self._value = b"", b""
-
-    def _end(self) -> None:
-        self.ended = True

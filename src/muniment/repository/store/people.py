@@ -1,6 +1,6 @@
 """Which users and groups may enter a repository, and how are they changed?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -68,22 +68,41 @@ class Membership(NamedTuple):
     member: Person
 
 
+class Inside(NamedTuple):
+    """A user or group, in whose groups a list is interested: those with this direct member, or ``recursive`` all around
+    it.
+    """
+
+    kind: Kind
+    id: str
+    recursive: bool = False
+
+
 class People(Protocol):
-    """The users and groups whom the resource of a repository lets in; any thread may ask.
+    """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
     With ``group_id``, ``page``, ``count`` and ``find`` know only the direct members of this group, and raise
-    UnknownPerson if there is no such group. Each method may raise DirectoryUnavailable.
+    UnknownPerson if there is no such group. With ``inside``, ``page`` and ``count`` know only groups that have all
+    these members, and raise UnknownPerson if there is no such member. Each method may raise DirectoryUnavailable.
     """
 
     def page(
-        self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
+        self,
+        resource_id: str,
+        kind: Kind,
+        group_id: str | None,
+        stretch: Stretch,
+        selection: Selection,
+        inside: Sequence[Inside] = (),
     ) -> list[ListedPerson]:
         """List users or groups, those of one partition together, by name, unless sorted.
 
         Raises UnknownProperty, WrongValue, BadSort.
         """
 
-    def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
+    def count(
+        self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection, inside: Sequence[Inside] = ()
+    ) -> int:
         """Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:

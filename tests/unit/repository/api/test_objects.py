@@ -222,7 +222,7 @@ def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, b
         (parts((META, b'{"properties": {"object_name": "x", "r_modifier": "me"}}'), (BINARY, b"x" * 9)), FORM, 400),
         (parts((META, b'{"properties": {"object_name": "\\ud800"}}'), (BINARY, b"x" * 9)), FORM, 400),
         (parts((META, b'{"properties": {"object_name": "x", "r_object_type": "cabinet"}}'), (BINARY, b"x")), FORM, 400),
-        (parts((META, b'{"properties": {"object_name": "x"}}'), *[(BINARY, b"x")] * 3), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x"}}'), *[(BINARY, b"x")] * 402), FORM, 400),
         (parts((META, b" " * 10_001), (BINARY, b"x" * 9)), FORM, 413),
         (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 2_000_001)), FORM, 413),
         (parts((META, b"{}"), (BINARY + "Content-Transfer-Encoding: base64\r\n", b"eA==")), FORM, 415),

@@ -1,4 +1,4 @@
-"""Lists of names that existing clients look up: the formats, and lists that are always empty here.
+"""Lists of names that existing clients look up: the formats, where contents come from, and lists without members.
 
 Source: docs/interface.md, ours 16.
 """
@@ -14,10 +14,11 @@ from muniment.repository.api.context import RepositoryContext, enter, enter_for_
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
-from muniment.repository.api.wire import format_names
+from muniment.repository.api.wire import format_names, spelling
+from muniment.repository.api.wire.documents import Named
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
-from muniment.repository.refusals import NotOfferedYet, UnknownFormat
+from muniment.repository.refusals import NotOfferedYet, UnknownFormat, UnknownObject
 from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.store.objects import objects
 from muniment.repository.store.permissions.principals import Principals
@@ -25,13 +26,18 @@ from muniment.repository.store.permissions.principals import Principals
 EMPTY: Mapping[str, str] = {
     "aspect-types": "Aspect types",
     "lifecycles": "Lifecycles",
-    "network-locations": "Network locations",
 }
 """Lists without members, with their titles: some clients look them up first of all."""
 
 _MEDIA_TYPE = "mime_type"
+_HERE = "local"
+"""The one network location: contents come from this server."""
 
 Members = Mapping[str, Mapping[str, str]]
+
+
+class LocationDocument(Named):
+    """A network location: where contents come from."""
 
 
 async def list_formats(request: Request, context: RepositoryContext) -> Response:
@@ -75,6 +81,44 @@ async def read_format(request: Request, context: RepositoryContext) -> Response:
         raise UnknownFormat(f"There is no format {name[:100]!r}.")
     thing = _thing(caller.here, name, members[name])
     return thing.reply(media_type, names)
+
+
+async def list_locations(request: Request, context: RepositoryContext) -> Response:
+    """List the network locations: this server."""
+    name = "network-locations"
+
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        def entry(location: str) -> FeedEntry:
+            own, made = f"{feed.own}/{location}", feed.repository.created
+            return feed.entry(own, location, "Muniment", location, made, lambda: _location(feed.here, feed.names))
+
+        properties = {spelling.read_property(key, feed.names): value for key, value in _of_here(feed.names).items()}
+        return feed.fixed(cx, principals, name, {_HERE: properties}, tuple(properties), entry)
+
+    return await collections.answer_list(request, context, name, "Network locations", question)
+
+
+async def read_location(request: Request, context: RepositoryContext) -> Response:
+    """Show a network location."""
+    caller, media_type = await enter_for_thing(request, context)
+    await caller.check()
+    if request.path_params["location"] != _HERE:
+        raise UnknownObject(f"There is no network location {request.path_params['location'][:100]!r}.")
+    return _location(caller.here, context.names).reply(media_type, context.names)
+
+
+def _of_here(names: RepositoryNames) -> dict[str, str]:
+    return {
+        "object_name": _HERE,
+        spelling.write_property("r_object_type", names): f"{names.type_prefix}network_location_map",
+        "netloc_ident": _HERE,
+        "netloc_display_name": "This server",
+    }
+
+
+def _location(here: str, names: RepositoryNames) -> Thing:
+    links: Written = [{"rel": "self", "href": f"{here}/network-locations/{_HERE}"}, {"rel": "parent", "href": here}]
+    return Thing("network-location", {"name": _HERE, "properties": _of_here(names), "links": links})
 
 
 def _formats(names: RepositoryNames) -> Members:

@@ -128,10 +128,18 @@ class OpenFeedRequest:
         return msgspec.structs.replace(entry, inlined=inlined)
 
     def entry(
-        self, own: str, title: str, author: str, summary: str, updated: Instant, describe: Callable[[], Thing]
+        self,
+        own: str,
+        title: str,
+        author: str,
+        summary: str,
+        updated: Instant,
+        describe: Callable[[], Thing],
+        *,
+        published: Instant | None = None,
     ) -> atom.FeedEntry:
         """Make the entry of no object, with the thing itself if wanted."""
-        entry = plain_entry(own, title, author, summary, updated)
+        entry = plain_entry(own, title, author, summary, updated, published)
         return self.with_thing(entry, describe()) if self.page.inline else entry
 
     def write(self, page: ListPage) -> bytes:
@@ -385,11 +393,20 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
     owner = representations.user_address(here, stored.owner)
-    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
+    return atom.FeedEntry(
+        *(own, stored.name, stored.owner, summary, stored.modified, own),
+        author_address=owner,
+        published=stored.created,
+    )
 
 
-def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
-    return atom.FeedEntry(own, title, author, summary, updated, own)
+def plain_entry(
+    own: str, title: str, author: str, summary: str, updated: Instant, published: Instant | None = None
+) -> atom.FeedEntry:
+    """``published`` is when the thing was made, if it may have changed since then."""
+    return atom.FeedEntry(
+        own, title, author, summary, updated, own, published=updated if published is None else published
+    )
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:

@@ -25,11 +25,16 @@ _TYPE = PropertyDefinition("r_object_type", "string")
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """Names are neutral. ``type`` and ``href``, another object's address, may be empty."""
+    """What a body says about an object. Names in it are neutral: the code's own, not the settings'.
+
+    ``type`` is empty if the body names no type. ``href`` is the address of another object, or empty. With
+    ``deep_copy``, a copy of a folder holds copies of what is in it.
+    """
 
     properties: dict[str, Given] = {}
     type: str = ""
     href: str = ""
+    deep_copy: bool = True
 
 
 class JsonReference(msgspec.Struct):
@@ -45,11 +50,16 @@ class JsonOptionalReference(msgspec.Struct):
 
 
 class JsonMetadata(msgspec.Struct):
-    """An object's properties by name, and its type; or ``href``, the address of an object that is to be copied."""
+    """An object's properties by name, and its type.
 
-    properties: dict[str, msgspec.Raw] = {}
+    With ``href``, the address of an object that is to be copied, these are what differs in the copy. With ``deep-copy``
+    (true by default), the copy of a folder holds copies of what is in it.
+    """
+
+    properties: dict[str, msgspec.Raw] | None = None
     type: str = ""
     href: str = ""
+    deep_copy: bool | None = msgspec.field(default=None, name="deep-copy")
 
 
 _ADDRESS = re.compile(
@@ -92,10 +102,11 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
         return _from_xml(body, names)
     json_body = json_text.decode(body, _json_body)
     try:
-        properties = {name: msgspec.json.decode(raw) for name, raw in json_body.properties.items()}
+        properties = {name: msgspec.json.decode(raw) for name, raw in (json_body.properties or {}).items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(properties, json_body.type, json_body.href, names)
+    metadata = _neutral(properties, json_body.type, json_body.href, names)
+    return msgspec.structs.replace(metadata, deep_copy=json_body.deep_copy is not False)
 
 
 def referenced_id(metadata: Metadata, repository_name: str) -> str:
@@ -118,7 +129,9 @@ def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
                     raise Malformed(f"The property {name[:100]!r} comes twice ({part.place}).")
                 values[name] = value
     stated_type = root.attributes.get(f"{{{spelling.XSI}}}type", "")
-    return _neutral(values, stated_type.rpartition(":")[2], root.attributes.get("href", ""), names)
+    metadata = _neutral(values, stated_type.rpartition(":")[2], root.attributes.get("href", ""), names)
+    texts = [root.attributes.get("deep-copy", ""), *(part.text for part in root.children if part.name == "deep-copy")]
+    return msgspec.structs.replace(metadata, deep_copy=all(text.strip().lower() != "false" for text in texts))
 
 
 def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:

@@ -104,11 +104,13 @@ def object_answer(
     as_object: bool = False,
     view: View = View(),  # noqa: B008 - it does not change
     links: bool = True,
+    root: str = "",
 ) -> Response:
-    """Answer 200, 201 with its address, or 304.
+    """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
 
-    ``position`` is the header of ``Caller.change``. With ``as_object``, show it as at ``objects/{id}``, otherwise as at
-    the address for its kind.
+    ``position`` is the header that ``Caller.change`` returned. With ``as_object``, the object is shown as at
+    ``objects/{id}``, the address for objects of any kind. Otherwise it is shown as at the address for its kind, such
+    as ``folders/{id}``. ``root`` is the root element in XML, if it is not named after the kind.
 
     Raises UnknownProperty if the view names a property that no type has.
     """
@@ -116,6 +118,7 @@ def object_answer(
     kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
     thing = object_thing(here, whole, names, media_type, kind, view, links=links)
+    thing = msgspec.structs.replace(thing, root=root or thing.root)
     response = thing.tagged_reply(request, media_type, names, stored.revision, status, own)
     response.headers.update(position)
     return response

@@ -273,7 +273,8 @@ class EntryContent(msgspec.Struct, rename="kebab"):
 class EntryDocument(msgspec.Struct):
     """One member of a feed. A hit of a search has a score, and the words that matched.
 
-    With ``links=false`` there are no links. With ``collapse`` a hit says how many copies of it were left out.
+    ``published`` is when the thing was made; a hit lacks it. With ``links=false`` there are no links. With
+    ``collapse`` a hit says how many copies of it were left out.
     """
 
     id: str
@@ -282,6 +283,7 @@ class EntryDocument(msgspec.Struct):
     updated: str
     summary: str
     content: EntryContent
+    published: str | msgspec.UnsetType = msgspec.UNSET
     links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
     score: float | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET

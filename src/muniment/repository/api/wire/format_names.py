@@ -14,6 +14,7 @@ _MEDIA_TYPES: Mapping[str, str] = {
     "crtext": "text/plain",
     "text": "text/plain",
     "html": "text/html",
+    "pub_html": "text/html",
     "xml": "application/xml",
     "json": "application/json",
     "csv": "text/csv",

@@ -48,6 +48,7 @@ PARTS = tuple(
         "name": "Name of an object type.",
         "relation_type": "Name of a type of relations.",
         "format": "Name of a format of contents.",
+        "location": "Name of a network location.",
         "other": "Id of the folder or object at the other end of a link.",
         "person": "Id of a user or group, `name@partition`.",
         "member": "Id of a user or group that is directly in the group.",
@@ -221,10 +222,11 @@ CONTENT_COUNT = Parameter(
 )
 ALL_PRIMARY = Parameter(
     "all-primary",
-    "`true`: several contents are the pages of the primary content. Otherwise the first is the main content, and the "
-    "others are renditions.",
-    _TRUTH,
+    "`false`: of several contents the first is the main content, and the others are renditions. Otherwise they are the "
+    "pages of the primary content. Without it, `modifier` makes them renditions.",
+    {"type": "boolean", "default": True},
 )
+PAGES = Parameter("page", "Pages of the contents, with commas between. Pages without a number are counted on, from 0.")
 FORMAT = Parameter("format", "Format of the content: a media type, or a format name such as `crtext` or `pdf`.")
 FORMATS = Parameter(
     "format", "Formats of the contents, with commas between: media types, or format names such as `crtext` or `pdf`."
@@ -243,10 +245,11 @@ MEDIA_URL_POLICY = Parameter(
     "Accepted, and has no effect: contents come from this server.",
     {"type": "string", "enum": ["dc-pref", "dc-only", "local", "all"]},
 )
+REQUIRE_CHECKSUM = Parameter("require-checksum", "Accepted, and has no effect: `sha256` is always shown.", _TRUTH)
 NETWORK_LOCATION = Parameter("network-location", "Accepted, and has no effect.")
 CREATE = (
-    *(OBJECT_NAME, OBJECT_TYPE, FORMATS, MODIFIERS, CONTENT_COUNT, ALL_PRIMARY),
-    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION, PLAIN_POSITION),
+    *(OBJECT_NAME, OBJECT_TYPE, FORMATS, MODIFIERS, PAGES, CONTENT_COUNT, ALL_PRIMARY),
+    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION, REQUIRE_CHECKSUM, PLAIN_POSITION),
     *_refused(NOT_YET, "require-dc-write"),
 )
 
@@ -265,8 +268,10 @@ DEL_VERSION = Parameter(
     "nobody has checked out; or `ALL` of its tree. In upper or lower case.",
     {"type": "string", "default": "SELECTED"},
 )
+DELETE_NON_EMPTY = Parameter("delete-non-empty", "Another name of `del-non-empty`, which old clients send.", _TRUTH)
 DELETE = (
     DEL_NON_EMPTY,
+    DELETE_NON_EMPTY,
     DEL_ALL_LINKS,
     DEL_VERSION,
     *(Parameter(name, "Accepted, and has no effect.") for name in ("del-vd-all", "check-subscription")),
@@ -283,17 +288,12 @@ CHECK_IN = (
         "Which number the new version gets: `next-minor`, `next-major` or `branch-version`.",
         {"type": "string", "enum": ["next-minor", "next-major", "branch-version"], "default": "next-minor"},
     ),
-    FORMAT,
+    *(FORMATS, MODIFIERS, PAGES, CONTENT_COUNT, ALL_PRIMARY),
     Parameter("comment", "The comment of the check-in: at most 400 characters."),
     Parameter("version-label", "Symbolic labels of the new version, with commas between."),
     Parameter("make-current", "Whether the new version becomes the current one.", {"type": "boolean", "default": True}),
     Parameter("retain-lock", "Whether the caller has the new version checked out at once.", _TRUTH),
-    Parameter("page", "Page of the content; only `0` is offered.", {"const": "0"}),
-    *(CONTENT_COUNT, ALL_PRIMARY),
-    *(
-        Parameter(name, "Accepted, and has no effect.")
-        for name in ("content-length", "content-charset", "network-location")
-    ),
+    *(CONTENT_CHARSET, NETWORK_LOCATION, REQUIRE_CHECKSUM, Parameter("content-length", "Accepted, and has no effect.")),
     *CONDITIONAL_WRITE,
     *_refused(NOT_YET, "require-dc-write"),
 )
@@ -312,7 +312,8 @@ SELECTED_PRIMARY = Parameter(
     "`true` means a page of the primary content, `false` a rendition. Without it, either may be meant.",
     {"type": "boolean"},
 )
-MEDIA = (FORMAT, CONTENT_PAGE, MODIFIER, SELECTED_PRIMARY, MEDIA_URL_POLICY, NETWORK_LOCATION)
+CONTENT_LIST = (*LIST, MEDIA_URL_POLICY, NETWORK_LOCATION, REQUIRE_CHECKSUM)
+MEDIA = (FORMAT, CONTENT_PAGE, MODIFIER, SELECTED_PRIMARY, MEDIA_URL_POLICY, NETWORK_LOCATION, REQUIRE_CHECKSUM)
 DOWNLOAD = (*MEDIA, IF_NONE_MATCH, RANGE, IF_RANGE)
 DESCRIPTION = (*MEDIA, *SINGLE)
 ADD_CONTENT = (
@@ -327,7 +328,7 @@ ADD_CONTENT = (
         "`false`: a content that is there already is not replaced (409).",
         {"type": "boolean", "default": True},
     ),
-    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION),
+    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION, REQUIRE_CHECKSUM),
     *CONDITIONAL_WRITE,
 )
 OBJECT_IDS = Parameter(
@@ -349,6 +350,31 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 """These values, and an empty one, change nothing."""
 
+_ONE_OF_THEIRS = (
+    *("include-all", "include-auditable-events", "include-display-configs", "include-lifecycle"),
+    *("include-mapping-tables", "include-value-assist", "include-value-constraints", "locale"),
+)
+INHERITED = Parameter(
+    "inherited",
+    "`false`: of a type, only those properties are shown that its parent lacks.",
+    {"type": "boolean", "default": True},
+)
+RECURSIVE = Parameter(
+    "recursive", "Whether those further up or down count, too, instead of the next ones only.", _TRUTH
+)
+PARENT_TYPE = Parameter(
+    "parent-type", "An object type: only those directly below it are listed, with `recursive=true` all below it."
+)
+TYPE = (INHERITED, *(Parameter(name, "Accepted, and has no effect.") for name in _ONE_OF_THEIRS), *SINGLE)
+TYPES = (*TYPED_LIST, PARENT_TYPE, RECURSIVE, *TYPE[: -len(SINGLE)])
+USER_NAME = Parameter("user-name", "A user, `name@partition`: only groups that have this member are listed.")
+GROUP_NAME = Parameter("group-name", "A group, `name@partition`: only groups that have this member are listed.")
+GROUPS = (*LIST, USER_NAME, GROUP_NAME, RECURSIVE)
+INCLUDED_PROPERTIES = Parameter(
+    "included-properties",
+    "Properties for which values are wanted, with commas between; those of the body come first.",
+    {"type": "array", "items": {"type": "string"}},
+)
 REPAIR = Parameter("repair", "`true`: objects whose document differs are indexed again.", _TRUTH)
 ACCESSOR = Parameter("accessor", "A user or group, or `world`; without it, the caller.")
 FORCE = Parameter("force", "Accepted, and has no effect.")

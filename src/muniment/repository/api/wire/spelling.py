@@ -15,7 +15,6 @@ from muniment.ground.refusals import NotAcceptable, UnsupportedMediaType
 from muniment.repository import bare_names
 from muniment.repository.api.wire import format_names
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.refusals import UnknownRelationType
 from muniment.repository.search.answering import atom
 from muniment.repository.search.aql.spelling import wire_names
 from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
@@ -39,7 +38,7 @@ ITEMS: Mapping[str, str] = {
     "agents": "index-agent",
     "differences": "difference",
     "operations": "operation",
-    "headers": "header",
+    "values": "value",
 }
 """Texts apart, members of these lists have this name in XML; in other lists, it is ``item``."""
 
@@ -49,8 +48,23 @@ _TEXT_ITEMS: Mapping[str, str] = {
 }
 """Texts in these lists have this name in XML; in other lists, it is ``item``."""
 
-_BARE_LISTS: Mapping[str, str] = {"servers": "server"}
+_BARE_LISTS: Mapping[str, str] = {"servers": "server", "headers": "header"}
 """Members stand in XML without an element around them."""
+
+_ATTRIBUTES: Mapping[str, Collection[str]] = {
+    "folder-link": ("href", "parent-id", "child-id"),
+    "header": ("name", "value"),
+    "operation": ("id", "description", "state"),
+    "request": ("uri", "method"),
+    "response": ("status",),
+}
+"""By the name of an element: its members that XML writes as attributes. Of a link, they are all.
+
+In an element with any name, those are attributes whose keys begin with ``@``; the member ``#text`` is its text.
+"""
+
+_ELEMENTS_TOO: Mapping[str, Collection[str]] = {"operation": ("description", "state")}
+"""Those of them that are elements as well, because some clients look for them there."""
 
 _NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
 """What a member has under this key is its name in XML."""
@@ -71,17 +85,9 @@ def write_type(name: str, names: RepositoryNames) -> str:
 
 
 def read_relation_type(name: str, names: RepositoryNames) -> str:
-    """Raises UnknownRelationType for a built-in type without its prefix."""
+    """Read a built-in type of relations also with the prefix of the built-in object types: it is shown without."""
     bare = name.removeprefix(names.type_prefix)
-    if bare in relation_types.BUILT_IN and name != bare:
-        return bare
-    if names.type_prefix and name in relation_types.BUILT_IN:
-        raise UnknownRelationType(f"There is no relation type {name!r}. Is {names.type_prefix + name!r} meant?")
-    return name
-
-
-def write_relation_type(name: str, names: RepositoryNames) -> str:
-    return names.type_prefix + name if name in relation_types.BUILT_IN else name
+    return bare if bare in relation_types.BUILT_IN else name
 
 
 def write_property(name: str, names: RepositoryNames) -> str:
@@ -262,9 +268,14 @@ def _element(
     bears = dict(attributes.get("", {}))
     if content is None:
         bears["xsi:nil"] = "true"
-    if name == "link" and isinstance(content, Mapping):
-        bears |= {key: str(value) for key, value in content.items()}
-        content = {}
+    if isinstance(content, Mapping):
+        wanted = (
+            content if name == "link" else (*_ATTRIBUTES.get(name, ()), *(key for key in content if key[:1] == "@"))
+        )
+        bears |= {key.removeprefix("@"): _text(value) for key, value in content.items() if key in wanted}
+        kept = _ELEMENTS_TOO.get(name, ())
+        content = {key: value for key, value in content.items() if key not in wanted or key in kept}
+        content = content.get("#text", content)
     pieces.append(f"<{name}" + "".join(f' {key}="{_escape(value)}"' for key, value in bears.items()))
     if content is None or content in ({}, []):
         pieces.append("/>")
@@ -281,17 +292,19 @@ def _element(
                 _element(pieces, str(member[naming]), inner, {})
                 continue
             _element(pieces, item if isinstance(member, Mapping) else _TEXT_ITEMS.get(name, "item"), member, {})
-    elif isinstance(content, bool):
-        pieces.append("true" if content else "false")
     else:
-        pieces.append(_escape(str(content)))
+        pieces.append(_escape(_text(content)))
     pieces.append(f"</{name}>")
+
+
+def _text(value: Written) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _children(content: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
     for key, value in content.items():
-        members = value if isinstance(value, list) else []
-        if key in _BARE_LISTS and members and all(isinstance(member, Mapping) for member in members):
+        members = value if isinstance(value, list) else [value]
+        if key in _BARE_LISTS and all(isinstance(member, Mapping) for member in members):
             yield from ((_BARE_LISTS[key], member) for member in members)
         else:
             yield key, value

@@ -54,6 +54,7 @@ class AclSummary(msgspec.Struct, frozen=True):
     owner: str
     common: bool
     entries: int
+    created: Instant
     modified: Instant
     description: str = ""
 
@@ -307,7 +308,15 @@ def _acl(row: acl_look_up.Row, entries: Mapping[str, Permission]) -> Acl:
 
 def summary(row: acl_look_up.Row, entries: int) -> AclSummary:
     return AclSummary(
-        row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified, row.description or ""
+        row.id,
+        row.shown_id,
+        row.name,
+        row.owner,
+        row.common,
+        entries,
+        row.created,
+        row.modified,
+        row.description or "",
     )
 
 

@@ -135,16 +135,13 @@ def relation_page(
     which: RelationFilter,
     stretch: cursors.Stretch,
     selection: tree.Selection = tree.EVERYTHING,
-    *,
-    type_prefix: str = "",
 ) -> list[ListedRelation]:
-    """List relations, the oldest first unless sorted; names compare as shown, those of built-in types with
-    ``type_prefix``.
+    """List the relations of ``which`` that the caller may see, the oldest first unless the selection sorts them.
 
     Raises UnknownProperty, WrongValue, BadSort.
     """
-    members, properties = _list_query(repository, principals, which), _properties(type_prefix)
-    rows = pages.fetch(cx, members, properties, _OLDEST_FIRST, stretch, selection)
+    members = _list_query(repository, principals, which)
+    rows = pages.fetch(cx, members, _PROPERTIES, _OLDEST_FIRST, stretch, selection)
     return [ListedRelation(_read(row), place) for row, place in rows]
 
 
@@ -154,11 +151,9 @@ def count_relations(
     principals: Principals,
     which: RelationFilter,
     selection: tree.Selection = tree.EVERYTHING,
-    *,
-    type_prefix: str = "",
 ) -> int:
     """Raises UnknownProperty, WrongValue."""
-    return pages.count_members(cx, _list_query(repository, principals, which), _properties(type_prefix), selection)
+    return pages.count_members(cx, _list_query(repository, principals, which), _PROPERTIES, selection)
 
 
 def count_by_maker(cx: Connection, maker_key: str) -> int:
@@ -219,20 +214,13 @@ def _read(row: Any) -> Relation:
 
 _COLUMNS = tuple(relations.c[name] for name in Relation.__struct_fields__)
 _OLDEST_FIRST = pages.Order((pages.OrderKey(relations.c.seq, kind="integer"),))
-
-
-def _properties(type_prefix: str) -> listed.PropertiesOf:
-    shown_name = sa.case(
-        (relations.c.name.in_(relation_types.BUILT_IN), sa.literal(type_prefix, sa.String()) + relations.c.name),
-        else_=relations.c.name,
-    )
-    return listed.among(
-        {
-            "r_object_id": listed.single("id", relations.c.id),
-            "relation_name": listed.exact(shown_name) if type_prefix else listed.exact(relations.c.name),
-            "parent_id": listed.single("id", relations.c.parent_id),
-            "child_id": listed.single("id", relations.c.child_id),
-            "r_creator_name": listed.exact(relations.c.maker),
-            "r_creation_date": listed.single("date", relations.c.created),
-        }
-    )
+_PROPERTIES = listed.among(
+    {
+        "r_object_id": listed.single("id", relations.c.id),
+        "relation_name": listed.exact(relations.c.name),
+        "parent_id": listed.single("id", relations.c.parent_id),
+        "child_id": listed.single("id", relations.c.child_id),
+        "r_creator_name": listed.exact(relations.c.maker),
+        "r_creation_date": listed.single("date", relations.c.created),
+    }
+)

@@ -37,7 +37,7 @@ CAPABILITIES: Mapping[str, Written] = {
 """What a batch can do. ``both`` means that the caller chooses: with or without a transaction, in a fixed order or not,
 and with or without a stop at the first failure."""
 
-SUCCESS, FAILED, ROLLED_BACK, NOT_EXECUTED = "SUCCESS", "FAILED", "ROLLED_BACK", "NOT_EXECUTED"
+FINISHED, FAILED, ROLLED_BACK, PENDING = "FINISHED", "FAILED", "ROLLED_BACK", "PENDING"
 
 _LATE = "The time of the batch was over before this operation began."
 _FULL = "The answers of the batch were too large before this operation began."
@@ -115,14 +115,14 @@ async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[O
         async with caller.common_transaction() as common:
             outcomes = await execution.run(execution.application)
             common.check_time()
-            if all(outcome.state == SUCCESS for outcome in outcomes):
+            if all(outcome.state == FINISHED for outcome in outcomes):
                 await _commit(caller, common)
                 done = True
     finally:
         execution.hand_on_events(committed=done)
     if done:
         return outcomes
-    return [OperationOutcome(ROLLED_BACK) if each.state == SUCCESS else each for each in outcomes]
+    return [OperationOutcome(ROLLED_BACK) if each.state == FINISHED else each for each in outcomes]
 
 
 async def _commit(caller: Caller, common: CommonTransaction) -> None:
@@ -143,8 +143,8 @@ class _Execution:
         options, outcomes, size = self._context.options, list[OperationOutcome](), 0
         until = time.monotonic() + options.batch_seconds
         for operation in self._batch.operations:
-            if self._batch.stops and any(outcome.state != SUCCESS for outcome in outcomes):
-                outcomes.append(OperationOutcome(NOT_EXECUTED))
+            if self._batch.stops and any(outcome.state != FINISHED for outcome in outcomes):
+                outcomes.append(OperationOutcome(PENDING))
             elif time.monotonic() > until:
                 outcomes.append(self._refused(503, "E_OVERLOADED", _LATE))
             elif size > options.max_batch_bytes:
@@ -162,9 +162,10 @@ class _Execution:
         self._request.scope.setdefault("muniment.events", []).extend(self._events)
 
     async def _answer(self, application: ASGIApp, operation: BatchOperation) -> OperationOutcome:
-        scope = self._scope(operation)
+        media_type, body = operation.body()
+        scope = self._scope(operation, media_type, len(body))
         sent: list[Message] = []
-        bodies = [operation.entity.encode()]
+        bodies = [body]
 
         async def receive() -> Message:
             return {"type": "http.request", "body": bodies.pop()} if bodies else await self._request.receive()
@@ -185,7 +186,7 @@ class _Execution:
             self._keep_events(scope, status)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in sent[0].get("headers", ())]
         return OperationOutcome(
-            SUCCESS if status < 400 else FAILED,
+            FINISHED if status < 400 else FAILED,
             status,
             [
                 *((name, value) for name, value in headers if name.lower() in _SHOWN_HEADERS),
@@ -194,11 +195,12 @@ class _Execution:
             b"".join(message.get("body", b"") for message in sent[1:]).decode("utf-8", "replace"),
         )
 
-    def _scope(self, operation: BatchOperation) -> Scope:
+    def _scope(self, operation: BatchOperation, media_type: str, size: int) -> Scope:
         outer = self._request.scope
         inherited = [pair for pair in outer["headers"] if batch_bodies.is_inherited(pair[0])]
-        own = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in operation.headers]
-        length = [(b"content-length", str(len(operation.entity.encode())).encode())] if operation.entity else []
+        own = {**dict(operation.headers), **({"content-type": media_type} if media_type else {})}
+        if size:
+            own["content-length"] = str(size)
         copied = ("type", "asgi", "http_version", "scheme", "client", "server", "muniment.base", "muniment.credentials")
         return {
             **{key: outer[key] for key in copied if key in outer},
@@ -207,7 +209,7 @@ class _Execution:
             "raw_path": operation.raw_path.encode("ascii"),
             "query_string": operation.query.encode("ascii"),
             "root_path": "",
-            "headers": [*inherited, *own, *length],
+            "headers": [*inherited, *((name.encode(), value.encode("latin-1")) for name, value in own.items())],
             "muniment.request_id": new_request_id(),
         }
 

@@ -42,24 +42,21 @@ def read_wanted(values: Mapping[str, str], names: RepositoryNames) -> WantedCont
     """Raises WrongValue, Malformed."""
     parameters.choice(values, "media-url-policy", _POLICIES, default="all")
     format_name = values.get("format", "").strip()
-    page = collections.whole_number(values, "page", 0, 0)
-    if page > _MOST_PAGES:
-        raise Malformed(f"The parameter 'page' is at most {_MOST_PAGES}.")
     return WantedContent(
         format_names.media_type(format_name, names) if format_name else "",
-        page,
+        _page_number(values, 0),
         _modifier(values.get("modifier", "")),
         parameters.truth(values, "primary", default=True) if values.get("primary") else None,
     )
 
 
 def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -> list[ArrangedContent]:
-    """Give each content of a body its place, in the order of the parts.
+    """Return each content of a body with its place: the main content first, then in the order of the parts.
 
-    With ``all-primary``, they are pages of the primary content; otherwise the first is the main content, others
-    renditions. ``format`` and ``modifier`` are lists with commas, one value for each.
-
-    Raises Malformed, WrongValue.
+    They are pages of the primary content, counted on from ``page``. With ``all-primary=false`` only the first one is,
+    and the others are renditions; so they are if ``all-primary`` is absent, and a modifier is given. ``format``,
+    ``modifier`` and ``page`` are lists with commas: the first value belongs to the first content, and so on. A lone
+    ``format`` is that of all pages. Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -67,15 +64,20 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
         raise Malformed(f"The parameter 'content-count' is {number}, but the body has {len(received)} contents.")
     formats = _one_for_each(values, "format", len(received))
     modifiers = _one_for_each(values, "modifier", len(received))
-    all_primary = parameters.truth(values, "all-primary")
+    all_primary = parameters.truth(values, "all-primary", default=not any(modifiers))
+    if all_primary and "," not in values.get("format", ""):
+        formats = [formats[0]] * len(received) if received else []
+    pages = _pages(values, len(received), counted_on=all_primary)
     arranged = []
     for at, (body, media_type) in enumerate(received):
         primary = all_primary or at == 0
         stated = format_names.media_type(formats[at], names) if formats[at] else media_type
         full = with_charset(stated if primary else uploads.media_type_of(stated, ""), values)
-        at_page = WantedContent(full, at if all_primary else 0, _modifier(modifiers[at]), primary)
+        at_page = WantedContent(full, pages[at], _modifier(modifiers[at]), primary)
         arranged.append(ArrangedContent(body, full, contents.place_of(at_page)))
-    return arranged
+    if sum(each.place.is_main for each in arranged) > 1:
+        raise Malformed("Two contents have the page 0 of the primary content.")
+    return sorted(arranged, key=lambda each: not each.place.is_main)
 
 
 def with_charset(media_type: str, values: Mapping[str, str]) -> str:
@@ -103,6 +105,23 @@ def _one_for_each(values: Mapping[str, str], name: str, number: int) -> Sequence
     if len(texts) > max(1, number):
         raise Malformed(f"The parameter {name!r} has {len(texts)} values, but the body has {number} contents.")
     return texts + [""] * (number - len(texts))
+
+
+def _pages(values: Mapping[str, str], number: int, *, counted_on: bool) -> list[int]:
+    texts = _one_for_each(values, "page", number)
+    pages: list[int] = []
+    for text in texts[:number]:
+        following = pages[-1] + 1 if counted_on and pages else 0
+        pages.append(_page_number({"page": text}, following))
+    return pages
+
+
+def _page_number(values: Mapping[str, str], default: int) -> int:
+    """Raises Malformed."""
+    page = collections.whole_number(values, "page", default, 0)
+    if page > _MOST_PAGES:
+        raise Malformed(f"The parameter 'page' is at most {_MOST_PAGES}.")
+    return page
 
 
 def _modifier(text: str) -> str:

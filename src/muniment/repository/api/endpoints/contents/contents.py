@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +26,7 @@ from muniment.repository.api.shapes.representations import Thing
 from muniment.repository.api.wire import codes, parameters, spelling
 from muniment.repository.refusals import ContentDamaged, RangeNotSatisfiable
 from muniment.repository.search.agent import indexing
-from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.search.answering.atom import FeedEntry, Link
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.queue import IndexStatus
@@ -138,7 +139,7 @@ def _order(content: ObjectContent) -> str:
 
 def _entry(stored: StoredObject, content: ObjectContent, feed: FeedRequest) -> FeedEntry:
     query, here = representations.content_query(content, feed.names), feed.here
-    return feed.entry(
+    shown = feed.entry(
         f"{here}/objects/{stored.id}/contents/content{query}",
         stored.name,
         stored.owner,
@@ -146,6 +147,8 @@ def _entry(stored: StoredObject, content: ObjectContent, feed: FeedRequest) -> F
         content.added,
         lambda: Thing("content", representations.content_document(here, stored, content, feed.names, feed.page.view)),
     )
+    bytes_of_it = Link("enclosure", f"{here}/objects/{stored.id}/content-media{query}")
+    return msgspec.structs.replace(shown, links=(bytes_of_it,))
 
 
 async def _media(

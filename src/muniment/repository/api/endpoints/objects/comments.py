@@ -4,13 +4,16 @@ Source: docs/interface.md, ours 20.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
+from muniment.ground.xml import Element
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -31,8 +34,33 @@ _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_c
 _TITLE = 60
 
 
-class CommentDocument(Tagged, Named):
-    """A comment: its text, its author, and when it was written and changed."""
+class CommentDocument(Tagged, Named, rename="kebab"):
+    """A comment: its text, its author, and when it was written and changed.
+
+    The same stands in it twice: as properties, and flat, as clients of the field read it. ``parent-id`` is the comment
+    to which a reply answers.
+    """
+
+    object_id: str
+    comment_id: str
+    owner_name: str
+    creation_date: str
+    modify_date: str
+    content_value: str
+    title: str
+    can_delete: bool
+    can_reply: bool
+    parent_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class CommentBody(msgspec.Struct, rename="kebab"):
+    """The text of a comment: its property ``content``, or ``content-value``."""
+
+    properties: dict[str, Any] | None = None
+    content_value: str | None = None
+
+
+_json_body = msgspec.json.Decoder(CommentBody)
 
 
 async def list_comments(request: Request, context: RepositoryContext) -> Response:
@@ -123,13 +151,26 @@ def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
 
 
 async def _read_text(request: Request, context: RepositoryContext) -> str:
-    body = await object_body.read_body(request, context)
-    if unknown := sorted(body.properties.keys() - {"content", *_SHOWN_ONLY}):
+    body = await object_body.receive(request, context, _json_body, _of_xml)
+    properties = {spelling.read_property(name, context.names): each for name, each in (body.properties or {}).items()}
+    if unknown := sorted(properties.keys() - {"content", *_SHOWN_ONLY}):
         raise UnknownProperty(f"A comment has no property {unknown[0][:100]!r}.")
-    text = body.properties.get("content")
+    text = properties.get("content", body.content_value)
     if not isinstance(text, str):
-        raise WrongValue("The property 'content' is the text of the comment.")
+        raise WrongValue("The property 'content', or 'content-value', is the text of the comment.")
     return text
+
+
+def _of_xml(root: Element, names: RepositoryNames) -> CommentBody:
+    properties, text = dict[str, Any](), None
+    for part in (root, *root.children):
+        object_body.check_namespace(part, names)
+    for part in root.children:
+        if part.name == "properties":
+            properties |= object_body.properties(part, names)
+        elif part.name == "content-value":
+            text = part.text
+    return CommentBody(properties, text)
 
 
 def _list(
@@ -154,6 +195,7 @@ def _entry(feed: FeedRequest, shown: Comment, principals: Principals) -> FeedEnt
         shown.text[:1000],
         shown.modified,
         lambda: _thing(feed.here, shown, feed.names, is_own=comments.may_change(shown, principals)),
+        published=shown.created,
     )
 
 
@@ -188,6 +230,16 @@ def _thing(here: str, shown: Comment, names: RepositoryNames, *, is_own: bool) -
     links.append((f"{names.linkrel_base}/replies", f"{own}/replies"))
     document: dict[str, Written] = {
         "name": "comment",
+        "object-id": shown.object_id,
+        "comment-id": shown.id,
+        "owner-name": shown.author,
+        "creation-date": properties["r_creation_date"],
+        "modify-date": properties["r_modify_date"],
+        "content-value": shown.text,
+        "title": shown.text[:_TITLE],
+        "can-delete": is_own,
+        "can-reply": True,
+        **({"parent-id": shown.replies_to} if shown.replies_to else {}),
         "properties": {spelling.write_property(name, names): value for name, value in properties.items()},
         "links": [{"rel": rel, "href": href} for rel, href in links],
     }

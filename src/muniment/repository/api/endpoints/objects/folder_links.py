@@ -172,9 +172,10 @@ def _entry(feed: FeedRequest, end: End, stored: StoredObject, folder_id: str) ->
         _address(feed.here, end, stored, folder_id),
         folder_id if end == "parent" else stored.name,
         stored.owner,
-        f"{folder_id} {stored.id}",
+        folder_id if end == "parent" else f"{folder_id} {stored.id}",
         stored.modified,
         lambda: Thing("folder-link", _document(feed.names, feed.here, end, stored, folder_id)),
+        published=stored.created,
     )
 
 

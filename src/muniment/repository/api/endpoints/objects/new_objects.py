@@ -120,10 +120,12 @@ async def _plan_new(
     arranged = content_requests.arrange(upload, values, context.names)
     draft = _draft(upload, type_name, arranged, values)
     content = text = None
-    if upload.content is not None:
-        content = upload.content.stored
+    if arranged:
+        if not arranged[0].place.is_main:
+            raise Malformed("A new object has a content as its page 0: it needs that before others.")
+        content = arranged[0].body.stored
         name, media_type = (str(draft.properties.get(key, "")) for key in ("object_name", "a_content_type"))
-        text = await uploads.read_plain_text(upload.content, name, media_type, context)
+        text = await uploads.read_plain_text(arranged[0].body, name, media_type, context)
     further = [(each.place, each.media_type, each.body.stored) for each in arranged[1:]]
     new = NewObject(draft.type, draft.properties, folder_id, content, text, further=further)
 
@@ -137,16 +139,23 @@ async def _plan_new(
 def _plan_copy(
     context: RepositoryContext, repository: Repository, upload: Upload, root: str, folder_id: str | None
 ) -> _Decision:
-    """Copy a folder with all below that the caller may browse, except former versions."""
-    if upload.content is not None or upload.metadata.properties:
-        raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
-    object_id = object_body.referenced_id(upload.metadata, repository.name)
+    """A folder is copied with everything below it that the caller may browse, except former versions.
+
+    The copy differs from its original in the properties that the body names.
+    """
+    if upload.content is not None:
+        raise Malformed("A body with 'href' makes a copy: it has no content of its own.")
+    object_id, deep = object_body.referenced_id(upload.metadata, repository.name), upload.metadata.deep_copy
+    changes = {name: value for name, value in upload.metadata.properties.items() if name != "r_object_type"}
 
     def decide(cx: Connection, principals: Principals, now: Instant, quota: StorageQuota) -> _NewObject:
         view, most = writing_view(context, cx, repository, principals), context.options.max_copied_objects
-        originals = copying.lock_originals(cx, view, object_id, most)
+        originals = copying.lock_originals(cx, view, object_id, most, deep=deep)
         check_root(view.catalogue, originals[0].type, root)
-        return _NewObject(complete(cx, copying.copy(cx, view, originals, folder_id, now, quota), view), ())
+        if upload.metadata.type not in ("", originals[0].type):
+            raise WrongValue("A copy has the type of its original.")
+        made = copying.copy(cx, view, originals, folder_id, now, quota, changes)
+        return _NewObject(complete(cx, made, view), ())
 
     return decide
 

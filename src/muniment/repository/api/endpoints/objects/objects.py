@@ -110,7 +110,8 @@ async def delete(request: Request, context: RepositoryContext, kind: str) -> Res
     object_id, expected = representations.identifier(request), representations.expected_version(request)
     values = parameters.read(request)
     most = context.options.max_deleted_objects
-    with_everything = parameters.truth(values, "del-non-empty")
+    named = [parameters.truth(values, each.name) for each in (parameters.DEL_NON_EMPTY, parameters.DELETE_NON_EMPTY)]
+    with_everything = any(named)
     scope = parameters.choice(values, "del-version", _SCOPES, default="selected")
     days = context.options.wastebasket_days
     all_links = parameters.truth(values, "del-all-links")

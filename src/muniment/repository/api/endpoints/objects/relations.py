@@ -6,7 +6,6 @@ Source: docs/interface.md, ours 20.
 from collections.abc import Mapping
 from urllib.parse import quote
 
-import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -97,10 +96,9 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
     caller, media_type = await enter_for_thing(request, context)
     repository, names = caller.repository, context.names
     body = await object_body.read_body(request, context)
-    new = RelationType(_text(body, "relation_name"), _text(body, "description", default=""))
+    name = spelling.read_relation_type(_text(body, "relation_name"), names)
+    new = RelationType(name, _text(body, "description", default=""))
     _check_names(body, {"relation_name", "description"})
-    if new.name.removeprefix(names.type_prefix) in relation_types.BUILT_IN:
-        new = msgspec.structs.replace(new, name=new.name.removeprefix(names.type_prefix))
     kind = await caller.write(
         lambda cx, principals: relation_types.add(cx, repository.id, new, principals, context.clock())
     )
@@ -146,26 +144,23 @@ def _check_names(body: Metadata, known_names: set[str]) -> None:
 
 
 def _list(cx: Connection, principals: Principals, which: RelationFilter, feed: FeedRequest) -> ListPage:
-    repository, selection, prefix = feed.repository, feed.page.selection, feed.names.type_prefix
+    repository, selection = feed.repository, feed.page.selection
     return feed.listed(
         cx,
         principals,
         f"relations {which.object_id} {which.role} {which.name}",
-        lambda stretch: relations.relation_page(
-            cx, repository, principals, which, stretch, selection, type_prefix=prefix
-        ),
+        lambda stretch: relations.relation_page(cx, repository, principals, which, stretch, selection),
         lambda members: [_entry(feed, relation) for relation, _ in members],
-        lambda: relations.count_relations(cx, repository, principals, which, selection, type_prefix=prefix),
+        lambda: relations.count_relations(cx, repository, principals, which, selection),
     )
 
 
 def _entry(feed: FeedRequest, relation: Relation) -> FeedEntry:
-    name = spelling.write_relation_type(relation.name, feed.names)
     return feed.entry(
         f"{feed.here}/relations/{relation.id}",
         relation.id,
         relation.maker,
-        f"{relation.parent_id} {name} {relation.child_id}",
+        f"{relation.parent_id} {relation.name} {relation.child_id}",
         relation.created,
         lambda: _thing(feed.here, relation, feed.names),
     )
@@ -185,10 +180,9 @@ def _answer(
 
 def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
     type_name, own = f"{names.type_prefix}relation", f"{here}/relations/{relation.id}"
-    name = spelling.write_relation_type(relation.name, names)
     properties: Mapping[str, Written] = {
         "r_object_id": relation.id,
-        "relation_name": name,
+        "relation_name": relation.name,
         "parent_id": relation.parent_id,
         "child_id": relation.child_id,
         "r_creator_name": relation.maker,
@@ -207,7 +201,7 @@ def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
                 "href": f"{here}/objects/{relation.child_id}",
                 "title": relation.child_id,
             },
-            {"rel": f"{names.linkrel_base}/relation-type", "href": f"{here}/relation-types/{quote(name)}"},
+            {"rel": f"{names.linkrel_base}/relation-type", "href": f"{here}/relation-types/{quote(relation.name)}"},
         ],
     }
     return Thing(
@@ -217,10 +211,7 @@ def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
 
 def _list_types(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
     repository, names = feed.repository, feed.names
-    by_name = {
-        spelling.write_relation_type(kind.name, names): kind
-        for kind in relation_types.all_relation_types(cx, repository.id)
-    }
+    by_name = {kind.name: kind for kind in relation_types.all_relation_types(cx, repository.id)}
     members = {name: {"description": kind.description} for name, kind in by_name.items()}
 
     def entry(name: str) -> FeedEntry:
@@ -240,18 +231,17 @@ def _type_answer(
     status: int = 200,
 ) -> Response:
     names, here = caller.names, caller.here
-    own = f"{here}/relation-types/{spelling.write_relation_type(kind.name, names)}"
+    own = f"{here}/relation-types/{kind.name}"
     return _write(request, media_type, _type_thing(here, kind, names), names, own, status)
 
 
 def _type_thing(here: str, kind: RelationType, names: RepositoryNames) -> Thing:
-    name = spelling.write_relation_type(kind.name, names)
-    own = f"{here}/relation-types/{name}"
+    own = f"{here}/relation-types/{kind.name}"
     links: list[Written] = [{"rel": "self", "href": own}]
     if kind.name not in relation_types.BUILT_IN:
         links.append({"rel": f"{names.linkrel_base}/delete", "href": own})
-    properties: Written = {"relation_name": name, "description": kind.description}
-    return Thing("relation-type", {"name": name, "properties": properties, "links": links})
+    properties: Written = {"relation_name": kind.name, "description": kind.description}
+    return Thing("relation-type", {"name": kind.name, "properties": properties, "links": links})
 
 
 def _write(request: Request, media_type: str, thing: Thing, names: RepositoryNames, own: str, status: int) -> Response:

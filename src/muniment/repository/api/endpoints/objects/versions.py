@@ -27,7 +27,7 @@ from muniment.repository.api.shapes.object_body import Metadata
 from muniment.repository.api.shapes.representations import ObjectBody
 from muniment.repository.api.uploads import Upload
 from muniment.repository.api.wire import format_names, parameters
-from muniment.repository.refusals import NotOfferedYet, UnknownPerson, WrongValue
+from muniment.repository.refusals import UnknownPerson, WrongValue
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects import objects as stored_objects
 from muniment.repository.store.objects.contents import usage
@@ -193,8 +193,6 @@ async def _list(
 
 
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
-    if values.get("page", "0") not in ("", "0"):
-        raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
     labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
     if not make_current and version.names_current(labels):
         raise WrongValue("The label CURRENT belongs to the current version: leave out 'make-current=false'.")
@@ -249,21 +247,24 @@ async def _with_upload(
     properties: dict[str, Given] = dict(upload.metadata.properties)
     if upload.metadata.type:
         properties.setdefault("r_object_type", upload.metadata.type)
-    if upload.content is None:
-        return msgspec.structs.replace(plan, properties=properties, media_type=content_type)
+    arranged = content_requests.arrange(upload, values, context.names)
+    further = [(each.place, each.media_type, each.body.stored) for each in arranged if not each.place.is_main]
+    if not (arranged and arranged[0].place.is_main):
+        content_type = content_type if not arranged else ""
+        return msgspec.structs.replace(plan, properties=properties, media_type=content_type, further=further)
     name = str(properties.get("object_name") or former.name)
-    media_type = content_type or str(properties.get("a_content_type") or "")
+    media_type = content_requests.with_charset(content_type, values) or str(properties.get("a_content_type") or "")
     if not media_type:
-        media_type = uploads.media_type_of(upload.media_type, "") if upload.media_type else ""
+        stated = arranged[0].media_type
+        media_type = uploads.media_type_of(stated, "") if stated else ""
         if media_type in ("", "application/octet-stream"):
             media_type = former.media_type or uploads.media_type_of("", name)
-    arranged = content_requests.arrange(upload, values, context.names)
     return msgspec.structs.replace(
         plan,
         properties=properties,
-        content=upload.content.stored,
-        further=[(each.place, each.media_type, each.body.stored) for each in arranged[1:]],
-        text=await uploads.read_plain_text(upload.content, name, media_type, context),
+        content=arranged[0].body.stored,
+        further=further,
+        text=await uploads.read_plain_text(arranged[0].body, name, media_type, context),
         media_type=media_type,
     )
 

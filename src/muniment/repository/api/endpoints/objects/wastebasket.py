@@ -99,6 +99,7 @@ def _entry(feed: FeedRequest, discard: Discard) -> FeedEntry:
         f"{spelling.write_type(stored.type, feed.names)} {stored.id}",
         discard.deleted,
         lambda: Thing("deleted-object", _document(feed.here, discard, feed.names)),
+        published=stored.created,
     )
 
 

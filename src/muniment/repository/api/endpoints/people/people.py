@@ -3,6 +3,7 @@
 Source: docs/interface.md, ours 9.
 """
 
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +23,7 @@ from muniment.repository.refusals import NotOfferedYet, NotPermitted, UnknownPer
 from muniment.repository.search.answering.atom import FeedEntry, Link
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.people import Kind, People, Person
+from muniment.repository.store.people import Inside, Kind, People, Person
 from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -35,10 +36,22 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
     caller, people = await enter(request, context), of_directory(context)
     group_id = person_at(request, context) if "person" in request.path_params else None
     path = f"groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{kind}s"
+    inside = _inside(request, context)
     feed = collections.feed_request(request, context, caller, path, f"{kind.capitalize()}s")
     return await collections.answer_with_list(
-        feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, kind, group_id)
+        feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, kind, group_id, inside)
     )
+
+
+def _inside(request: Request, context: RepositoryContext) -> list[Inside]:
+    """Read the members that the listed groups have."""
+    values = parameters.read(request)
+    recursive = parameters.truth(values, parameters.RECURSIVE.name)
+    named: list[tuple[Kind, str]] = [
+        ("user", values.get(parameters.USER_NAME.name, "")),
+        ("group", values.get(parameters.GROUP_NAME.name, "")),
+    ]
+    return [Inside(kind, bare_names.full(name, context.options), recursive) for kind, name in named if name]
 
 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
@@ -93,7 +106,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
         return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
 
     whole = await caller.read_long(read)
-    return representations.object_answer(request, caller, media_type, whole, view=view, links=links)
+    return representations.object_answer(request, caller, media_type, whole, view=view, links=links, root="folder")
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
@@ -139,7 +152,13 @@ def principals_of(cx: Connection, context: RepositoryContext, repository: Reposi
 
 
 def _people_page(
-    cx: Connection, feed: FeedRequest, people: People, principals: Principals, kind: Kind, group_id: str | None
+    cx: Connection,
+    feed: FeedRequest,
+    people: People,
+    principals: Principals,
+    kind: Kind,
+    group_id: str | None,
+    inside: Sequence[Inside],
 ) -> ListPage:
     resource_id, selection, here = feed.repository.resource_id, feed.page.selection, feed.here
 
@@ -161,10 +180,10 @@ def _people_page(
     return feed.listed(
         cx,
         principals,
-        f"{kind}s {group_id or ''}",
-        lambda stretch: people.page(resource_id, kind, group_id, stretch, selection),
+        f"{kind}s {group_id or ''} {inside or ''}",
+        lambda stretch: people.page(resource_id, kind, group_id, stretch, selection, inside),
         lambda members: [entry(person) for person, _ in members],
-        lambda: people.count(resource_id, kind, group_id, selection),
+        lambda: people.count(resource_id, kind, group_id, selection, inside),
     )
 
 

@@ -245,6 +245,7 @@ def _entry(feed: FeedRequest, acl: AclSummary, shown_entries: Mapping[str, Permi
         f"{acl.entries} entries" if acl.entries != 1 else "1 entry",
         acl.modified,
         lambda: Thing("acl", representations.acl_document(feed.here, acl, shown_entries, feed.names)),
+        published=acl.created,
     )
 
 

@@ -44,13 +44,15 @@ _AROUND_A_QUERY = 14
 class SavedSearchBody(msgspec.Struct, rename="kebab"):
     """A saved search or a search template: its properties, and its query document as a text or as the document itself.
 
-    ``search-reference`` is the address of another saved search or template, from which the document is taken.
+    ``search-reference`` is the address of another saved search or template, from which the document is taken; so is
+    ``href``.
     """
 
-    properties: dict[str, Any] = {}
+    properties: dict[str, Any] | None = None
     query_document: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     query_document_template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     search_reference: str | None = None
+    href: str | None = None
 
 
 class VariableBody(msgspec.Struct, rename="kebab"):
@@ -138,7 +140,7 @@ def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
         text = b"null" if raw is msgspec.UNSET else bytes(raw)
         if text != b"null":
             texts.append(msgspec.json.decode(text, type=str).encode() if text.startswith(b'"') else text)
-    return json_body.properties, texts, json_body.search_reference or ""
+    return json_body.properties or {}, texts, json_body.search_reference or json_body.href or ""
 
 
 def _of_xml(
@@ -146,7 +148,7 @@ def _of_xml(
 ) -> tuple[Mapping[str, object], list[SavedDocument], str]:
     values: dict[str, object] = {}
     documents: list[SavedDocument] = []
-    reference = root.attributes.get("search-reference", "")
+    reference = root.attributes.get("search-reference") or root.attributes.get("href", "")
     for part in (root, *root.children):
         object_body.check_namespace(part, names)
     for part in root.children:

@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 12 and 13.
 
 from collections.abc import Mapping
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -264,8 +265,9 @@ async def _answer_results(feed: FeedRequest, search_id: str) -> Response:
     return await collections.answer_with_list(feed, question)
 
 
-def _entry(here: str, stored: StoredObject, _names: RepositoryNames) -> FeedEntry:
+def _entry(here: str, stored: StoredObject, names: RepositoryNames) -> FeedEntry:
     """Its id is the object's, its summary title or name."""
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
-    own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
-    return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
+    own = f"{here}/objects/{stored.id}"
+    entry = collections.object_entry(here, stored, names)
+    return msgspec.structs.replace(entry, id=stored.id, summary=summary, address=own)

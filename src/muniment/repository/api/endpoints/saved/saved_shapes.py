@@ -112,8 +112,9 @@ def list_page(cx: Connection, principals: Principals, feed: FeedRequest, kind: K
         feed_entries = []
         for each, _ in members:
             own = f"{feed.own}/{each.id}"
+            summary = each.description or each.name
             feed_entries.append(
-                collections.plain_entry(own, each.name, each.owner, each.description or each.name, each.modified)
+                collections.plain_entry(own, each.name, each.owner, summary, each.modified, each.created)
             )
         if not feed.page.inline:
             return feed_entries

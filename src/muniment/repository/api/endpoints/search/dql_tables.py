@@ -105,8 +105,7 @@ def _formats(asked: Asked) -> Table:
 
 def _relation_types(asked: Asked) -> Table:
     kinds = relation_types.all_relation_types(asked.cx, asked.feed.repository.id)
-    by_name = {spelling.write_relation_type(kind.name, asked.feed.names): kind for kind in kinds}
-    members = {name: {"relation_name": name, "description": kind.description} for name, kind in by_name.items()}
+    members = {kind.name: {"relation_name": kind.name, "description": kind.description} for kind in kinds}
     return _named(asked, "relation-types", ("name", "relation_name", "description"), members)
 
 
@@ -142,14 +141,14 @@ def _types(asked: Asked) -> Table:
 
 
 def _relations(asked: Asked) -> Table:
-    cx, feed, every, prefix = asked.cx, asked.feed, RelationFilter(), asked.feed.names.type_prefix
+    cx, feed, every = asked.cx, asked.feed, RelationFilter()
     who = feed.repository, asked.principals
 
     def row(member: ListedRelation) -> TableRow:
         relation = member.relation
         values: dict[str, Written] = {
             "r_object_id": relation.id,
-            "relation_name": spelling.write_relation_type(relation.name, feed.names),
+            "relation_name": relation.name,
             "parent_id": relation.parent_id,
             "child_id": relation.child_id,
             "r_creator_name": relation.maker,
@@ -159,8 +158,8 @@ def _relations(asked: Asked) -> Table:
 
     return Table(
         ("r_object_id", "relation_name", "parent_id", "child_id", "r_creator_name", "r_creation_date"),
-        lambda stretch, selection: relations.relation_page(cx, *who, every, stretch, selection, type_prefix=prefix),
-        lambda selection: relations.count_relations(cx, *who, every, selection, type_prefix=prefix),
+        lambda stretch, selection: relations.relation_page(cx, *who, every, stretch, selection),
+        lambda selection: relations.count_relations(cx, *who, every, selection),
         row,
     )
 

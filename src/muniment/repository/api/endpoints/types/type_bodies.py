@@ -13,7 +13,7 @@ from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.shapes import object_body
-from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType, WrongValue
 from muniment.repository.store.objects.properties.properties import Given, PropertyKind, Value
@@ -53,10 +53,14 @@ class TypeBody(msgspec.Struct):
 
 
 class AssistBody(msgspec.Struct, rename="kebab"):
-    """The properties for which a form asks for values, and the values of the properties on which they depend."""
+    """The properties for which a form asks for values, and the values of the properties on which they depend.
+
+    Those values are ``dependencies`` or, as clients of the field call them, ``properties``.
+    """
 
     included_properties: list[str] = []
-    dependencies: dict[str, Several] = {}
+    dependencies: dict[str, Several] | None = None
+    properties: dict[str, Several] | None = None
 
 
 B = TypeVar("B")
@@ -97,8 +101,13 @@ async def read_wanted_values(request: Request, context: RepositoryContext) -> tu
     """
     names = context.names
     body = await object_body.receive(request, context, _assist_decoder, _assist_of_xml)
-    included = [spelling.read_property(name, names) for name in body.included_properties]
-    return included, {spelling.read_property(name, names): value for name, value in body.dependencies.items()}
+    named = parameters.read(request).get(parameters.INCLUDED_PROPERTIES.name, "").split(",")
+    included = [*body.included_properties, *(name.strip() for name in named if name.strip())]
+    given = {**(body.properties or {}), **(body.dependencies or {})}
+    return (
+        [spelling.read_property(name, names) for name in included],
+        {spelling.read_property(name, names): value for name, value in given.items()},
+    )
 
 
 def _convert(members: Mapping[str, object], kind: type[B], place: str) -> B:
@@ -143,7 +152,7 @@ def _assist_of_xml(root: Element, names: RepositoryNames) -> AssistBody:
     for part in root.children:
         if part.name == "included-properties":
             members[part.name] = [child.text.strip() for child in part.children]
-        elif part.name == "dependencies":
+        elif part.name in ("dependencies", "properties"):
             members[part.name] = object_body.properties(part, names)
     return _convert(members, AssistBody, root.place)
 

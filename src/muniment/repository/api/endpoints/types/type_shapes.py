@@ -1,6 +1,6 @@
 """Object types, and the values that forms offer, as the wire shows them. Source: docs/interface.md, ours 19."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -64,27 +64,39 @@ class OffersDocument(Linked):
     properties: dict[str, OfferDocument]
 
 
-def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames, media_type: str) -> Thing:
-    """The inherited ones come first."""
-    document = _type_document(here, kind, catalogue, names)
+def type_thing(
+    here: str,
+    kind: ObjectType,
+    catalogue: Catalogue,
+    names: RepositoryNames,
+    media_type: str,
+    *,
+    inherited: bool = True,
+) -> Thing:
+    """The inherited properties come first; without ``inherited`` they are left out."""
+    definitions = catalogue.properties_of(kind.name)
+    above = catalogue.properties_of(kind.parent).keys() if kind.parent and not inherited else frozenset()
+    document = _type_document(here, kind, names)
+    document["properties"] = [_property(each, names) for name, each in definitions.items() if name not in above]
     if not media_type.endswith("xml"):
         return Thing("type", document)
     attributes = {name: str(text) for name in ATTRIBUTES if (text := document.pop(name))}
     return Thing("type", document, {"": attributes})
 
 
-def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: RepositoryNames) -> Thing:
+def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: RepositoryNames, media_type: str) -> Thing:
+    """In XML, the name, the label and ``allow-user-values`` are attributes."""
     own = type_address(here, type_name, names)
-    by_name: Mapping[str, Written] = {
-        spelling.write_property(definition.name, names): {
-            "allow-user-values": is_open,
-            "values": [
-                {"value": _value(definition, each.value), "label": each.label or str(_value(definition, each.value))}
-                for each in values
-            ],
-        }
-        for definition, is_open, values in offers
-    }
+    by_name: dict[str, Written] = {}
+    for definition, is_open, values in offers:
+        name = spelling.write_property(definition.name, names)
+        shown = [(_value(definition, each.value), each.label) for each in values]
+        if media_type.endswith("xml"):
+            labelled: Written = [{"#text": value, "@label": label or str(value)} for value, label in shown]
+            by_name[name] = {"@name": name, "@allow-user-values": is_open, "values": labelled}
+        else:
+            labelled = [{"value": value, "label": label or str(value)} for value, label in shown]
+            by_name[name] = {"allow-user-values": is_open, "values": labelled}
     links: Written = [{"rel": "self", "href": f"{own}/assist-values"}, {"rel": "parent", "href": own}]
     return Thing("assist-values", {"properties": by_name, "links": links})
 
@@ -93,7 +105,7 @@ def type_address(here: str, type_name: str, names: RepositoryNames) -> str:
     return f"{here}/types/{quote(spelling.write_type(type_name, names))}"
 
 
-def _type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames) -> dict[str, Written]:
+def _type_document(here: str, kind: ObjectType, names: RepositoryNames) -> dict[str, Written]:
     own = type_address(here, kind.name, names)
     links: list[Written] = [{"rel": "self", "href": own}]
     if kind.parent is not None:
@@ -106,7 +118,7 @@ def _type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: Rep
         "label": kind.label or kind.name,
         "category": "standard",
         "parent": spelling.write_type(kind.parent, names) if kind.parent else None,
-        "properties": [_property(definition, names) for definition in catalogue.properties_of(kind.name).values()],
+        "properties": [],
         "links": links,
     }
 

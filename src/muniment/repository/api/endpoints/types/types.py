@@ -11,21 +11,31 @@ from muniment.repository.api.context import Caller, RepositoryContext, enter, en
 from muniment.repository.api.endpoints.types import type_bodies, type_shapes
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
-from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.bulk import removal
 from muniment.repository.refusals import NotPermitted, UnknownType, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.store.objects.types import object_types, offers, type_editing, type_lists
 from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
-from muniment.repository.store.objects.types.type_lists import ListedType
+from muniment.repository.store.objects.types.type_lists import ListedType, TypesBelow
 from muniment.repository.store.permissions.principals import Principals
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the object types."""
-    caller = await enter(request, context)
+    caller, values = await enter(request, context), parameters.read(request)
+    parent = values.get(parameters.PARENT_TYPE.name)
+    above = TypesBelow(
+        spelling.read_type(parent, context.names) if parent else None,
+        parameters.truth(values, parameters.RECURSIVE.name),
+    )
+    inherited = parameters.truth(values, parameters.INHERITED.name, default=True)
     feed = collections.feed_request(request, context, caller, "types", "Types")
-    return feed.answer(await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, principals, feed))))
+    return feed.answer(
+        await caller.read_long(
+            lambda cx, principals: feed.write(_type_page(cx, principals, feed, above, inherited=inherited))
+        )
+    )
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -35,7 +45,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     names = context.names
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(_name(request, context))
-    thing = type_shapes.type_thing(caller.here, kind, catalogue, names, media_type)
+    inherited = parameters.truth(parameters.read(request), parameters.INHERITED.name, default=True)
+    thing = type_shapes.type_thing(caller.here, kind, catalogue, names, media_type, inherited=inherited)
     return thing.reply(media_type, names)
 
 
@@ -104,7 +115,7 @@ async def assist(request: Request, context: RepositoryContext) -> Response:
     included, of_object = await type_bodies.read_wanted_values(request, context)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     offered = offers.of_type(catalogue, name, included, of_object)
-    thing = type_shapes.offers_thing(caller.here, name, offered, names)
+    thing = type_shapes.offers_thing(caller.here, name, offered, names, media_type)
     return thing.reply(media_type, names)
 
 
@@ -123,7 +134,9 @@ def _answer(caller: Caller, media_type: str, answer: tuple[ObjectType, Catalogue
     return thing.reply(media_type, names, status, type_shapes.type_address(here, answer[0].name, names))
 
 
-def _type_page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+def _type_page(
+    cx: Connection, principals: Principals, feed: FeedRequest, above: TypesBelow, *, inherited: bool
+) -> ListPage:
     repository, names, root, selection = feed.repository, feed.names, feed.page.object_type, feed.page.selection
 
     def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
@@ -134,7 +147,9 @@ def _type_page(cx: Connection, principals: Principals, feed: FeedRequest) -> Lis
             parent = spelling.write_type(kind.parent, names) if kind.parent else ""
             entry = collections.plain_entry(f"{feed.own}/{name}", name, "Muniment", parent, repository.created)
             if catalogue is not None:
-                thing = type_shapes.type_thing(feed.here, catalogue.get(kind.name), catalogue, names, feed.media_type)
+                thing = type_shapes.type_thing(
+                    feed.here, catalogue.get(kind.name), catalogue, names, feed.media_type, inherited=inherited
+                )
                 entry = feed.with_thing(entry, thing)
             feed_entries.append(entry)
         return feed_entries
@@ -142,10 +157,10 @@ def _type_page(cx: Connection, principals: Principals, feed: FeedRequest) -> Lis
     return feed.listed(
         cx,
         principals,
-        f"types {root or ''}",
+        f"types {root or ''} {above.parent or ''} {above.recursive}",
         lambda stretch: type_lists.type_page(
-            cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix
+            cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix, above=above
         ),
         entries,
-        lambda: type_lists.count_types(cx, repository.id, root, selection, type_prefix=names.type_prefix),
+        lambda: type_lists.count_types(cx, repository.id, root, selection, type_prefix=names.type_prefix, above=above),
     )

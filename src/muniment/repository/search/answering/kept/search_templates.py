@@ -54,14 +54,11 @@ def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> li
 
 
 def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
-    """Check that there is a variable, and that each stands for keywords or a searchable property.
+    """Check that each variable of a document stands for keywords or for values of a searchable property.
 
     Raises BadQuery, UnknownProperty.
     """
-    open_elements = list(_open(root))
-    if not open_elements:
-        raise BadQuery("A template has at least one expression with 'template' set to true.")
-    for element in open_elements:
+    for element in _open(root):
         if element.name not in _KINDS:
             raise BadQuery(f"The {element.name} has no value, so it is no variable of a template ({element.place}).")
         if element.attributes.get("operator", "").strip().upper() in _TEXTLESS:

@@ -27,12 +27,15 @@ MOST_VERSIONS = 10_000
 
 
 class CheckIn(msgspec.Struct, frozen=True):
-    """``content`` is the new main content, with its ``media_type`` and its ``text`` if known; without it, the version
-    shares all contents of the one checked out.
+    """The plan of a check-in.
 
-    Other versions of the tree lose the ``labels``, but not those of which the caller may make no versions;
-    ``make_current`` adds ``CURRENT``. ``retain_lock`` checks the new version out at once. ``expected`` is the revision
-    that the caller has seen.
+    ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
+    version shares all contents of the version that is checked out, except those at the places of ``further``.
+    ``media_type`` is the media type of ``content``, and
+    ``text`` is its text, if that is known. The new version gets the symbolic ``labels``, and other versions of its tree
+    lose them; a label stays with a version of which the caller may make no versions. With ``make_current``, the label
+    ``CURRENT`` is one of them. With ``retain_lock``, the caller has the
+    new version checked out at once. ``expected`` is the revision that the caller has seen.
     """
 
     policy: version.Policy
@@ -81,11 +84,14 @@ def check_in(
     _serialize(cx, view, object_id)
     stored, permission = objects.read(cx, view.repository, object_id, principals, lock=True)
     check(stored, permission, principals, what)
-    content, further, shares = what.content, what.further, what.content is None
+    content, shares = what.content, what.content is None
+    kept: list[tuple[further_contents.ContentPlace, str, StoredContent]] = []
     if shares:
-        content = stored.content
-        further = [
-            (each.place, each.media_type, each.content) for each in further_contents.further_contents_of(cx, stored.id)
+        content, replaced = stored.content, {place for place, _, _ in what.further}
+        kept = [
+            (each.place, each.media_type, each.content)
+            for each in further_contents.further_contents_of(cx, stored.id)
+            if each.place not in replaced
         ]
     tree = _tree(cx, stored)
     number = version.next_number(stored.version.number, what.policy, {each.labels[0] for each in tree})
@@ -122,8 +128,8 @@ def check_in(
     owner_quota = None if principals.administrator else quota
     shared = {content.key} if shares and content is not None else ()
     (new,) = objects.keep_new(cx, view, [draft], [what.text], now, owner_quota, shared=shared)
-    if further:
-        contents.add_to_new(cx, new, further, now, owner_quota, shared=shares)
+    contents.add_to_new(cx, new, kept, now, owner_quota, shared=True)
+    contents.add_to_new(cx, new, what.further, now, owner_quota, present=len(kept))
     return new
 
 

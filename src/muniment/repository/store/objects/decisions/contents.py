@@ -165,14 +165,18 @@ def add_to_new(
     quota: usage.StorageQuota | None,
     *,
     shared: bool = False,
+    present: int = 0,
 ) -> list[StoredContent]:
-    """Return the contents that the rows name, in order. With ``shared``, another object, whose row the caller has
-    locked, has them already.
+    """Give a new object further contents, each with its place and media type; it has ``present`` others already.
 
-    Raises WrongValue (a folder, too many contents, two at one place), VersionConflict, QuotaExceeded.
+    Returns the stored contents that the object's rows name now, in the same order. With ``shared``, another object has
+    these contents already, and the caller has locked that object's row. Raises WrongValue (a folder, too many contents,
+    two at one place), VersionConflict, QuotaExceeded.
     """
+    if not some:
+        return []
     objects.check_holds_content(stored.id)
-    _check_number(len(some))
+    _check_number(present + len(some))
     if len({place for place, _, _ in some}) < len(some):
         raise WrongValue("Two contents have the same place: renditions differ in format, page or modifier.")
     contents = [content for _, _, content in some]

@@ -7,6 +7,7 @@ with `href`).
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -26,14 +27,20 @@ from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions import principals
 
 
-def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
-    """Read the objects to copy: first this one, perhaps a former version, then all below it that the caller may browse.
+def lock_originals(
+    cx: Connection, view: RepositoryView, object_id: str, most: int, *, deep: bool = True
+) -> list[StoredObject]:
+    """Read the objects to copy: an object and, if it is a folder, everything below it that the caller may browse.
 
-    Nobody can replace their contents until the transaction ends. Raises WrongValue for more than ``most`` others,
-    UnknownObject, and NotPermitted if the caller may not read one.
+    Without ``deep``, a folder is copied alone.
+
+    The object may be a former version, but former versions in a folder are left out. Until the end of the transaction,
+    nobody can replace the contents of these objects. The object with this id comes first. Raises WrongValue if more
+    than ``most`` objects are to be copied with it. Raises UnknownObject, and NotPermitted if the caller may not read
+    one of the objects.
     """
     root = objects.readable(cx, view.repository, object_id, view.principals, lock=True)
-    every, edge = {root.id: root}, [root]
+    every, edge = {root.id: root}, [root] if deep else []
     while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:
         members = _children(cx, view, folders, most + 1)
         edge = [each for each in members if each.id not in every]
@@ -54,12 +61,14 @@ def copy(
     folder_id: str | None,
     now: Instant,
     quota: usage.StorageQuota,
+    changes: Mapping[str, properties.Given] = MappingProxyType({}),
 ) -> StoredObject:
-    """Copy what ``lock_originals`` returned, for the caller to own.
+    """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
-    The first copy goes into the folder ``folder_id``, and is returned; the others into the copies of their folders.
-
-    Raises what ``creation.create`` raises.
+    The copy of the first object has other properties where ``changes`` says so. It is put into the folder
+    ``folder_id``, and is returned. Every other object lies in one
+    or more folders among ``sources``, and its copy is put into the copies of these folders. Raises what
+    ``creation.create`` raises.
     """
     root = sources[0]
     further = further_contents.by_object(cx, [each.id for each in sources])
@@ -71,7 +80,7 @@ def copy(
         new = [
             creation.NewObject(
                 each.type,
-                _writable(each, view.catalogue),
+                {**_writable(each, view.catalogue), **(changes if each is root else {})},
                 folder_id if each is root else _places(each, parents, copies)[0],
                 each.content,
                 shared=True,

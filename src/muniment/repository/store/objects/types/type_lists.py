@@ -27,6 +27,16 @@ class ListedType(NamedTuple):
     place: cursors.Place
 
 
+class TypesBelow(NamedTuple):
+    """Types below ``parent``: directly, or ``recursive`` all of them. With no ``parent``, all types are meant."""
+
+    parent: str | None = None
+    recursive: bool = False
+
+
+_ANYWHERE = TypesBelow()
+
+
 def type_page(
     cx: Connection,
     repository_id: int,
@@ -35,16 +45,18 @@ def type_page(
     selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
+    above: TypesBelow = _ANYWHERE,
 ) -> list[ListedType]:
-    """List ``root`` and those below it, or all types.
+    """List a stretch of the types: ``root`` and those below it, or all types if ``root`` is None, as far as they are
+    also ``above.parent``'s.
 
-    Without a sort, built-in types come first, then by name. Filters and sorts use the shown names, which begin with
-    ``type_prefix`` for built-in types.
-
-    Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    Only types that meet the selection's filter are listed. They come in the order of the selection's sort. If it has
+    none, the built-in types come first, then the others by name. The shown names of the built-in types begin with
+    ``type_prefix``. Filters and sorts use the shown names. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
     """
     _check_known(cx, repository_id, root)
-    members, properties, order = _list_query(repository_id, root, type_prefix)
+    _check_known(cx, repository_id, above.parent)
+    members, properties, order = _list_query(repository_id, root, type_prefix, above)
     page_rows = pages.fetch(cx, members, properties, order, stretch, selection)
     return [ListedType(row.name, row.parent, place) for row, place in page_rows]
 
@@ -56,17 +68,18 @@ def count_types(
     selection: tree.Selection = tree.EVERYTHING,
     *,
     type_prefix: str = "",
+    above: TypesBelow = _ANYWHERE,
 ) -> int:
     """Count 0 if there is no ``root``.
 
     Raises UnknownProperty, WrongValue.
     """
-    members, properties, _ = _list_query(repository_id, root, type_prefix)
+    members, properties, _ = _list_query(repository_id, root, type_prefix, above)
     return pages.count_members(cx, members, properties, selection)
 
 
 def _list_query(
-    repository_id: int, root: str | None, prefix: str
+    repository_id: int, root: str | None, prefix: str, above: TypesBelow
 ) -> tuple[sa.Select[Any], listed.PropertiesOf, pages.Order]:
     text = sa.String(64)
     subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
@@ -102,7 +115,20 @@ def _list_query(
         "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
     }
     order = pages.Order((pages.OrderKey(types.c.rank), pages.OrderKey(sql.by_code_point(types.c.name))))
-    return sa.select(types), listed.among(properties, "A list of types"), order
+    members = sa.select(types)
+    if above.parent is not None:
+        members = members.where(types.c.parent.in_(_parents(repository_id, above)))
+    return members, listed.among(properties, "A list of types"), order
+
+
+def _parents(repository_id: int, above: TypesBelow) -> list[str] | sa.CompoundSelect[Any]:
+    """List the types whose children are meant."""
+    parent = above.parent or ""
+    if not above.recursive:
+        return [parent]
+    built_in = sorted(BUILT_IN_TYPES.with_subtypes([parent])) if parent in BUILT_IN_NAMES else []
+    custom = _custom(repository_id, parent)
+    return sa.select(custom.c.name).union_all(*(sa.select(sa.literal(name, sa.String(64))) for name in built_in))
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
