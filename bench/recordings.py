@@ -38,7 +38,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 def write(file: Path, recordings: Mapping[str, Recording]) -> None:
     """Write recordings by name."""
-    file.write_bytes(msgspec.json.encode(recordings))
+    file.write_bytes(msgspec.json.encode(recordings, enc_hook=str))
 
 
 class Replay:

@@ -146,6 +146,7 @@ class Large:
             person="everyone@demo",
             member="listed 001@demo",
             relation_type="peer",
+            location="local",
             search=self.searches["saved-searches"],
             template=self.searches["search-templates"],
         )

@@ -11,7 +11,6 @@ import pytest
 
 from muniment.repository.api import operations, routes
 from muniment.repository.api.context import RepositoryContext
-from muniment.repository.api.wire import spelling
 from muniment.repository.options import RepositoryNames
 from muniment.repository.store import repositories
 from muniment.repository.store.objects import objects
@@ -155,15 +154,11 @@ def test_ours_1_each_media_type_that_an_address_lists_is_answered(site: Site, th
 
 
 @pytest.mark.parametrize("path", READ)
-def test_ours_1_without_accept_json_is_answered_and_a_search_answers_atom(
-    site: Site, things: Things, path: str
-) -> None:
+def test_ours_1_without_accept_json_is_answered(site: Site, things: Things, path: str) -> None:
     request = site.http.build_request("GET", things.url(path), headers=site.bearer())
     del request.headers["Accept"]
     answer = site.http.send(request)
-    searches = {"/search": spelling.ATOM, "/execution": spelling.ATOM}
     expected = {
-        **searches,
         "/services": "application/home+json",
         "/content-media": "text/plain",
         "/archived-contents": "application/zip",

@@ -289,10 +289,8 @@ def test_ours_6_a_number_holds_where_the_caller_may_see_it(site: Site) -> None:
         assert set(shelf.ask(q).ids) == {right, alone}, q
         assert shelf.ask(q.replace("1234", "9999")).ids == [], q
     assert wrong in shelf.ask(f"{word} {code}-9999").ids, "nothing has it, so it is a word as any other"
-    answer = site.http.get(
-        site.search_address, params={"q": f"{word} {code}-1234", "words": "auto"}, headers=site.bearer(stranger)
-    )
-    assert set(Feed(answer, site).ids) == {wrong, without}, "the stranger sees no object that has it"
+    feed = site.feed(site.search_address, {"q": f"{word} {code}-1234", "words": "auto"}, person=stranger)
+    assert set(feed.ids) == {wrong, without}, "the stranger sees no object that has it"
 
 
 @pytest.mark.parametrize(

@@ -405,7 +405,10 @@ AT_ONCE = {
     *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects", "child-links")),
     f"{BELOW}/folders/{{id}}/child-links/{{other}}",
     *(f"{BELOW}/{path}" for path in ("users", "groups", "users/{person}", "groups/{person}", "currentuser")),
-    f"{BELOW}/users/{{person}}/home",
+    *(
+        f"{BELOW}/{path}"
+        for path in ("users/{person}/home", "users/{person}/permission-set", "acls/{acl}/associations")
+    ),
     *(f"{BELOW}/groups/{{person}}/{name}" for name in ("users", "groups")),
     *(f"{BELOW}/groups/{{person}}/{name}/{{member}}" for name in ("users", "groups")),
     f"{BELOW}/objects/{{id}}/parent-links",
