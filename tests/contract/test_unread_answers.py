@@ -119,7 +119,7 @@ def test_the_kernel_keeps_nothing_for_who_is_cut_off(tmp_path: Path, secured: bo
         assert arrived < BUFFERED
 
 
-@SECURED
+@pytest.mark.parametrize("secured", [pytest.param(False, marks=pytest.mark.campaign), True], ids=["plain", "tls"])
 def test_who_has_read_an_answer_may_take_as_long_for_the_next(tmp_path: Path, secured: bool) -> None:
     with (
         serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,

@@ -2,11 +2,10 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-
-import msgspec
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "muniment"
@@ -32,13 +31,18 @@ EDGE = (
 """Where requests arrive and where we send our own: these rooms alone are asynchronous and speak HTTP."""
 
 
-class Module(msgspec.Struct, frozen=True):
-    """One module: its dotted name, its file, its text, its syntax tree."""
+@dataclass(frozen=True)
+class Module:
+    """One module: its dotted name, its file, its text."""
 
     name: str
     path: Path
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree, parsed when it is first asked for."""
+        return ast.parse(self.text)
 
     @property
     def room(self) -> str:
@@ -74,4 +78,4 @@ def _module(path: Path) -> Module:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     text = path.read_text("utf-8")
-    return Module(name, path, text, ast.parse(text))
+    return Module(name, path, text)

@@ -25,7 +25,7 @@ def _declared() -> dict[str, tuple[Module, str]]:
     """Each table with the module that declares it and the name it has there."""
     found: dict[str, tuple[Module, str]] = {}
     for module in _PRODUCT:
-        for node in module.tree.body:
+        for node in module.tree.body if "Table(" in module.text else ():
             if (
                 isinstance(node, ast.Assign | ast.AnnAssign)
                 and isinstance(node.value, ast.Call)

@@ -19,6 +19,7 @@ from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository.api import routes
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import SUFFIXES
+from tests import runs
 from tests.interface.test_ours_1_media_types import Things
 from tests.rights.play import Outcome, Sent, play
 from tests.scenes import Loop, Site, World
@@ -132,11 +133,12 @@ def best(kinds: Collection[str], accept: str | None, suffix: str) -> str | None:
 def cells() -> Iterator[tuple[str, str, str | None]]:
     """Give credential, suffix and Accept of each cell of a row.
 
-    A token meets every suffix with every Accept; any other credential meets every suffix, and every Accept with one of
-    them, because none of the three looks at the others.
+    A token meets every suffix with every Accept; any other credential meets every suffix, and some Accept with each of
+    them, because none of the three looks at the others: in the campaign every Accept with one of them.
     """
+    step = 3 if runs.of_campaign() else 9
     for (who, credential), (how, suffix) in itertools.product(enumerate(CREDENTIALS), enumerate(("", *SUFFIXES))):
-        for accept in ACCEPTS if who == 0 else ACCEPTS[(who + how) % 3 :: 3]:
+        for accept in ACCEPTS if who == 0 else ACCEPTS[(who + how * step // 3) % step :: step]:
             yield credential, suffix, accept
 
 

@@ -215,7 +215,7 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["day", *(pytest.param(each, marks=pytest.mark.campaign) for each in UNITS[1:])])
 def test_the_first_and_the_last_dates_are_counted_in_every_zone(shelf: IndexFolder, unit: str) -> None:
     edges = map(read_timestamp, ("0001-01-01", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59.999Z"))
     rows = [Row(f"{at:016x}", at, 0, "thing", "eve", 1, {"day": [edge]}, "") for at, edge in enumerate(edges, 1)]

@@ -252,6 +252,7 @@ def test_a_repository_that_nobody_could_name_is_not_made(muniment: Muniment, nam
     assert len(events.read_text("utf-8").splitlines()) == before + 2
 
 
+@pytest.mark.slow
 def test_a_repository_has_a_language(muniment: Muniment) -> None:
     identifier = muniment("repository", "add", "briefe", "--language", "german").strip()
     assert f"briefe\t{identifier}\tGerman" in muniment("repository", "list")

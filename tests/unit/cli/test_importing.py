@@ -81,6 +81,7 @@ def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], initialise: Callab
     return Place(tmp_path, capsys, initialise)
 
 
+@pytest.mark.slow
 def test_a_folder_is_mirrored(place: Place) -> None:
     place.write("a.txt", "one")
     place.write("deep/er/b.md", "two")
@@ -376,6 +377,7 @@ def test_another_name_renames_the_cabinet(place: Place) -> None:
     assert set(place.tree()) == {"Letters", "Letters/a.txt"}
 
 
+@pytest.mark.slow
 def test_another_type_is_refused_and_says_what_to_do(place: Place) -> None:
     place.write("a.txt", "one")
     place("type", "add", "letter")

@@ -21,6 +21,8 @@ from muniment.web import openapi
 from muniment.web.addresses import AddressTable
 from tests.environments import ROOT
 
+pytestmark = pytest.mark.slow
+
 Json: TypeAlias = Mapping[str, Any]
 
 SENT = re.compile(r"application/([\w.]+\+)?json|application/octet-stream|application/x-www-form-urlencoded")

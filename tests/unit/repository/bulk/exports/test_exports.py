@@ -501,6 +501,7 @@ def test_a_line_may_not_be_endless(damaged: Path, place: Place, monkeypatch: pyt
         place.bring_in(damaged)
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "files, not databases")
 def test_what_the_manifest_does_not_describe_is_refused(damaged: Path, place: Place, tmp_path: Path) -> None:
     """A flipped bit that is still JSON, a file that is gone, a link to elsewhere, another format, no manifest."""

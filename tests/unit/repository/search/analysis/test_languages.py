@@ -20,12 +20,14 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", TEXTS)
 def test_a_sentence_shows_its_language(language: str) -> None:
     assert languages.detect(TEXTS[language]) == language
     assert languages.detect(TEXTS[language].upper()) == language
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -74,6 +74,7 @@ def test_what_systems_put_into_archives_is_left_out(reader: Reader) -> None:
     assert (found.text, found.note, found.kept) == ("a.txt\nwords", "", ())
 
 
+@pytest.mark.slow
 def test_archives_and_mails_hold_each_other(reader: Reader) -> None:
     mail = EmailMessage()
     mail.set_content("body")

@@ -141,6 +141,7 @@ def test_east_asian_and_cyrillic_charsets_are_known_inside_the_sandbox(reader: R
         assert read(reader, words.encode(charset), "a.txt", f"text/plain; charset={charset}").text == words
 
 
+@pytest.mark.slow
 def test_a_few_bad_bytes_do_not_spoil_utf_8(reader: Reader) -> None:
     assert (
         read(reader, "Grüße, Łódź, ".encode() + b"\xff" + "Ärger".encode(), "a.txt").text == "Grüße, Łódź, \ufffdÄrger"

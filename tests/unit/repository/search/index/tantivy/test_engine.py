@@ -794,6 +794,7 @@ def test_a_part_of_a_german_compound_finds_it(tmp_path: Path) -> None:
     assert marked == {key(1): ["Dampfmaschine"], key(4): ["Dampf"]}
 
 
+@pytest.mark.slow
 def test_compounds_are_those_of_the_texts_language(mixed: World) -> None:
     mixed.hold(kept(1, "Kaufvertrag", language_code="de"), kept(2, "Kaufvertrag", language_code="en"))
     assert mixed.find(says("Vertrag")) == [key(1)]
@@ -817,6 +818,7 @@ def test_an_index_without_compounds_is_read_as_it_is_and_made_anew(
         TantivyWriter(tmp_path / "index", "German")
 
 
+@pytest.mark.slow
 def test_an_index_keeps_its_compounds_when_the_dictionary_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -869,6 +871,7 @@ def test_a_hit_in_another_language_shows_and_marks_the_word_that_was_found(mixed
     assert hit.terms == ("Haus",)
 
 
+@pytest.mark.slow
 def test_a_word_is_as_rare_as_it_is_in_all_languages_together(mixed: World) -> None:
     """A name that stands in many English texts and in one German text tells no more in the German one."""
     languages = ["en"] * 9 + ["de"]
@@ -885,6 +888,7 @@ def test_a_title_is_read_in_no_language_that_only_the_hidden_text_shows(mixed: W
     assert mixed.find(says("Haus")) == [key(1), key(2)]
 
 
+@pytest.mark.slow
 def test_an_explanation_knows_the_language(mixed: World) -> None:
     mixed.hold(kept(1, GERMAN, title="Häuser am Ufer"))
     search = Search(BoundQuery((), Fulltext(Both((Term("Haus"), Term("Fluss"))))), EVERYTHING, 0, 5)
@@ -893,6 +897,7 @@ def test_an_explanation_knows_the_language(mixed: World) -> None:
     assert [(leaf.in_text, leaf.properties) for leaf in examined.leaves] == [(True, ("title",)), (True, ())]
 
 
+@pytest.mark.slow
 def test_a_question_in_one_language_meets_its_stems_and_the_same_words_of_others(mixed: World) -> None:
     mixed.hold(
         kept(1, "Gifte", language_code="de"), kept(2, "gifts", language_code="en"), kept(3, "gift", language_code="fr")
@@ -908,6 +913,7 @@ def test_a_question_in_one_language_meets_its_stems_and_the_same_words_of_others
     assert found("Gift", "pl") == found("Gift", "")
 
 
+@pytest.mark.slow
 def test_a_question_in_one_language_has_its_stop_words(mixed: World) -> None:
     mixed.hold(kept(1, "die Stadt", language_code="de"), kept(2, "they die", language_code="en"))
     words = (Term("die"), Term("Stadt"))
@@ -916,6 +922,7 @@ def test_a_question_in_one_language_has_its_stop_words(mixed: World) -> None:
     assert mixed.find(relaxed, EVERYTHING, "de") == [key(1)]
 
 
+@pytest.mark.slow
 def test_other_languages_make_an_index_anew(mixed: World) -> None:
     mixed.writer.close()
     with pytest.raises(OtherFormat, match="in English and French and German, and its texts are in English now"):
