@@ -30,6 +30,7 @@ from muniment.repository.search.index.contract import IndexWriter
 from muniment.repository.store import repositories
 from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.extraction import queue
+from muniment.repository.store.permissions import acls
 from tests.clock import Clock
 from tests.servers import free_port
 from tests.waiting import until
@@ -282,7 +283,7 @@ class World:
         self.writer = self.person("writers", member=False)
         self.outsider = self.person(member=False)
         with self.repository_db.begin() as cx:
-            repositories.add(cx, self.repository, self.resource_id, "For tests.", now)
+            acls.initialise(cx, repositories.add(cx, self.repository, self.resource_id, "For tests.", now).id, now)
         self.catch_up()
 
     def hash_of(self, password: str) -> str:
