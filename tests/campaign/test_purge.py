@@ -223,8 +223,9 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         until(lambda: tokens_of(database) < DEAD, "the purge does not begin")
         before, began = tokens_of(database), time.perf_counter()
         during = health(server, 20)
+        while before - tokens_of(database) < 50 * purge.ROWS:  # on a slow machine for longer, up to the timeout
+            during += health(server, 5)
         removed, took = before - tokens_of(database), time.perf_counter() - began
-        assert removed >= 50 * purge.ROWS
         assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
     with database.begin() as cx:

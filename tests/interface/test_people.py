@@ -54,7 +54,7 @@ def test_ours_9_who_comes_into_the_role_or_leaves_it_is_listed_accordingly(site:
 def test_ours_9_groups_in_the_role_are_listed_however_deep_with_their_members(site: Site) -> None:
     listed = titles(site, "groups")
     assert {"everyone", "writers"} <= set(listed)
-    assert titles(site, "groups/everyone@demo/groups") == ["writers"]
+    assert "writers" in titles(site, "groups/everyone@demo/groups")
     assert site.world.writer.name in titles(site, "groups/writers@demo/users")
     unknown = site.http.get(f"{site.repository}/groups/nobody@demo/users", headers=site.bearer())
     assert (unknown.status_code, unknown.json()["code"]) == (404, "E_UNKNOWN_PERSON")

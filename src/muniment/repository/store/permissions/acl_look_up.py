@@ -16,7 +16,7 @@ from muniment.ground.caches import Cache
 from muniment.ground.naming import fold_name
 from muniment.repository import version_stamps
 from muniment.repository.store.permissions import acl_entries, acl_names
-from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.permissions.principals import WORLD, Permission, Principals
 from muniment.repository.store.permissions.table import acls
 
 UNNAMED = "="
@@ -47,10 +47,11 @@ class _Namesake(NamedTuple):
 
 
 class ShownAcl(NamedTuple):
-    """The text that names an ACL for a caller, and its owner if the caller may see it."""
+    """The text that names an ACL for a caller, its owner if the caller may see it, and what it permits everybody."""
 
     text: str
     owner: str
+    world: Permission
 
 
 _R = TypeVar("_R", Row, _Namesake)
@@ -97,20 +98,24 @@ def _read_shown(cx: Connection, ids: Sequence[int], principals: Principals) -> d
         for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
             namesake = _Namesake(*row)
             rows_of.setdefault(namesake.carried_id, []).append(namesake)
-    return {acl_id: _shown_acl(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
+    worlds = acl_entries.entries_of(cx, rows_of, [WORLD])
+    return {
+        acl_id: _shown_acl(acl_id, rows, principals.key, worlds.get(acl_id, {}).get(WORLD, Permission.NONE))
+        for acl_id, rows in rows_of.items()
+    }
 
 
-def _shown_acl(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> ShownAcl:
+def _shown_acl(acl_id: int, rows: Sequence[_Namesake], own_key: str, world: Permission) -> ShownAcl:
     if rows[0].carried_key == UNNAMED:
-        return ShownAcl("", "")
+        return ShownAcl("", "", world)
     row_of_acl = next((row for row in rows if row.id == acl_id), None)
     if row_of_acl is None:
-        return ShownAcl(str(rows[0].carried), "")
+        return ShownAcl(str(rows[0].carried), "", world)
     for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)):
         name = acl_names.read(text)
         if name is not None and _choose(rows, name, own_key) is row_of_acl:
-            return ShownAcl(str(text), row_of_acl.owner)
-    return ShownAcl(str(rows[0].carried), row_of_acl.owner)
+            return ShownAcl(str(text), row_of_acl.owner, world)
+    return ShownAcl(str(rows[0].carried), row_of_acl.owner, world)
 
 
 def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:

@@ -15,8 +15,6 @@ from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Value
 from muniment.repository.store.objects.table import StoredObject, objects
-from muniment.repository.store.permissions import acl_entries
-from muniment.repository.store.permissions.principals import WORLD, Permission
 
 
 def values(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, dict[str, list[Value]]]:
@@ -26,7 +24,6 @@ def values(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]
     caller may not see, too.
     """
     shown = object_acls.shown(cx, several, view.principals)
-    worlds = acl_entries.entries_of(cx, {stored.acl_id for stored in several}, [WORLD])
     pages = further_contents.page_counts(cx, [stored.id for stored in several if stored.content is not None])
     cabinets = _cabinets(cx, view, several)
     return {
@@ -35,7 +32,7 @@ def values(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]
             "i_cabinet_id": [cabinets[stored.id]] if stored.id in cabinets else [],
             "r_content_size": [stored.content.size if stored.content else 0],
             "r_page_cnt": [pages.get(stored.id, 0) + (stored.content is not None)],
-            "world_permit": [int(worlds.get(stored.acl_id, {}).get(WORLD, Permission.NONE))],
+            "world_permit": [int(shown[stored.id].world)],
         }
         for stored in several
     }

@@ -29,8 +29,8 @@ def shown(cx: Connection, several: Sequence[StoredObject], principals: Principal
     """
     acls_shown = acl_look_up.shown(cx, {stored.acl_id for stored in several}, principals)
     return {
-        stored.id: acls_shown[stored.acl_id] if acls_shown[stored.acl_id].text else ShownAcl(stored.id, stored.owner)
-        for stored in several
+        stored.id: shown_acl if shown_acl.text else ShownAcl(stored.id, stored.owner, shown_acl.world)
+        for stored, shown_acl in [(stored, acls_shown[stored.acl_id]) for stored in several]
     }
 
 
