@@ -102,3 +102,12 @@ def test_ours_22_the_root_is_a_place(tree: Tree) -> None:
     # Loose objects and cabinets lie in no folder, and what the caller may not browse is in no row.
     tree.site.share(object_id, "private")
     assert tree.reader.rows(f"{of_word} folder('/', descend)") == []
+
+
+def test_ours_22_a_pattern_of_many_gaps_is_decided_at_once(tree: Tree) -> None:
+    """All combinations of places for its gaps would take for ever."""
+    r = tree.mine.r
+    long = tree.folder(tree.cabinet, "a" * 250)
+    assert tree.names(f"{r}folder_path like '/{tree.word}/{'%a' * 9}%b'") == []
+    assert tree.names(f"{r}folder_path like '/{tree.word}/{'%a' * 9}%' and {r}object_id = '{long}'") == ["a" * 250]
+    assert tree.names(f"{r}folder_path like '/{tree.word}%2%_5'") == ["2025"]

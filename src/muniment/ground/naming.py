@@ -1,9 +1,14 @@
 """Compare names, check new ones and what a database can store, and read distinguished names, for both halves."""
 
+import itertools
+import math
 import re
 import unicodedata
+from functools import lru_cache
 
 LONGEST_DN = 32_768
+MOST_COMPOSITIONS = 256
+_FEW_MARKS = 3
 
 _REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -41,8 +46,52 @@ def fold_name(name: str) -> str:
 
 
 def compositions(name: str) -> set[str]:
-    """As it is, and with its accents composed and decomposed: all three are one name."""
-    return {name, unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
+    """List the texts that are this name: each letter with its accents composed, decomposed, or composed in part.
+
+    Beyond ``MOST_COMPOSITIONS``, these are the name as it is, wholly composed, and wholly decomposed.
+    """
+    decomposed = unicodedata.normalize("NFD", name)
+    few = {name, unicodedata.normalize("NFC", name), decomposed}
+    if name.isascii():
+        return few
+    of_letters = [_compositions_of(letter) for letter in _letters(decomposed)]
+    if math.prod(map(len, of_letters)) > MOST_COMPOSITIONS:
+        return few
+    return few | set(map("".join, itertools.product(*of_letters)))
+
+
+def _letters(decomposed: str) -> list[str]:
+    """Split a text into letters with the marks that belong to them, and syllables of Hangul."""
+    letters: list[str] = []
+    for character in decomposed:
+        belongs = unicodedata.combining(character) or "\u1161" <= character <= "\u11ff"
+        letters = [*letters[:-1], letters[-1] + character] if belongs and letters else [*letters, character]
+    return letters
+
+
+@lru_cache(10_000)
+def _compositions_of(letter: str) -> frozenset[str]:
+    """List the texts whose decomposition is this letter; of one with many marks, those in their order."""
+    base, marks = letter[0], letter[1:]
+    orders = map("".join, itertools.permutations(marks)) if len(marks) <= _FEW_MARKS else [marks]
+    texts = {letter}
+    for order in orders:
+        for end in range(len(order) + 1):
+            begin = unicodedata.normalize("NFD", base + order[:end])
+            composed = (unicodedata.normalize("NFC", begin), *_composed().get(begin, ()))
+            texts |= {each + order[end:] for each in composed}
+    return frozenset({each for each in texts if unicodedata.normalize("NFD", each) == letter})
+
+
+@lru_cache(1)
+def _composed() -> dict[str, list[str]]:
+    """Return the characters by their decomposition: those too, as the sign of the ångström, that no form holds."""
+    composed: dict[str, list[str]] = {}
+    for character in map(chr, (*range(0xC0, 0x3100), *range(0xF900, 0xFB50))):
+        decomposed = unicodedata.normalize("NFD", character)
+        if decomposed != character:
+            composed.setdefault(decomposed, []).append(character)
+    return composed
 
 
 def is_storable(text: str) -> bool:

@@ -5,7 +5,17 @@ import pytest
 from muniment.directory.entries import names
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName
-from muniment.ground.naming import LONGEST_DN, MalformedName, escape, fold_name, is_storable, make_storable, read_dn
+from muniment.ground.naming import (
+    LONGEST_DN,
+    MOST_COMPOSITIONS,
+    MalformedName,
+    compositions,
+    escape,
+    fold_name,
+    is_storable,
+    make_storable,
+    read_dn,
+)
 from muniment.repository.api.callers import tokeninfo
 
 SUFFIX = DirectoryNames().dn_suffix
@@ -19,6 +29,30 @@ def test_names_that_differ_in_case_or_composition_are_the_same() -> None:
 def test_a_folded_name_holds_nothing_that_a_database_cannot_store() -> None:
     assert fold_name("a\x00\ud800") == "a\ufffd\ufffd"
     assert fold_name("A\x00") == "a\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("plan", ()),
+        ("\u00e9", ("e\u0301",)),
+        ("\u212bngstro\u0308m", ("\u00c5ngstr\u00f6m", "A\u030angstr\u00f6m", "\u00c5ngstro\u0308m")),
+        ("\u1ec7", ("e\u0323\u0302", "\u1eb9\u0302", "\u00ea\u0323")),
+        ("\ud55c", ("\u1112\u1161\u11ab", "\ud558\u11ab")),
+        ("\u0915\u093c", ("\u0958",)),
+        ("\u1f71", ("\u03ac", "\u03b1\u0301")),
+    ],
+)
+def test_a_name_is_known_however_its_accents_are_composed(name: str, others: tuple[str, ...]) -> None:
+    assert {name, *others} <= compositions(name)
+    for other in others:
+        assert compositions(other) == compositions(name)
+
+
+def test_a_name_of_very_many_accents_has_few_compositions() -> None:
+    many = "\u00e9" * 200
+    assert len(compositions("\u00e9" * 8)) == MOST_COMPOSITIONS
+    assert compositions(many) == {many, "e\u0301" * 200}
 
 
 @pytest.mark.parametrize("name", ["Jo", "JÖRG", "İ", "ſ", "ΑΣ", "ﬃ", "Å", "日本"])

@@ -111,7 +111,7 @@ class _Resolver:
         self._now = now
         self._write_type = write_type
         self._of_objects = of_objects
-        self._folders = 0
+        self._folders = self._compared = 0
 
     def resolve(self, condition: Condition) -> Filter:  # noqa: C901, PLR0911 - one for each kind
         match condition:
@@ -197,10 +197,10 @@ class _Resolver:
             else folders.find(self._cx, self._view, most=most + 1)
         )
         candidates = folders.descendants(self._cx, self._view, roots, most)
-        if len(candidates) > most:
+        self._compared += len(candidates)
+        if self._compared > most:
             raise BadQuery(f"The pattern is for more than {most} folders: begin it with the path of a folder.")
-        parts = ("." if piece is None else re.escape(unicodedata.normalize("NFC", piece)) or ".*" for piece in pieces)
-        pattern = re.compile("".join(parts), re.DOTALL)
+        pattern = re.compile(_expression(pieces), re.DOTALL)
         return paths.with_paths(
             self._cx,
             self._view,
@@ -221,3 +221,20 @@ class _Resolver:
                 return LiteralValue("date", timestamp(moment))
             case _:
                 assert_never(operand)
+
+
+def _expression(pieces: Sequence[str | None]) -> str:
+    """Write the pattern of a path, in NFC, as a regular expression.
+
+    What stands between two runs of any characters is found at its first place for good: trying all places for each run
+    would take a time that grows with every run.
+    """
+    between = [""]
+    for piece in pieces:
+        if piece == "":
+            between.append("")
+        else:
+            between[-1] += "." if piece is None else re.escape(unicodedata.normalize("NFC", piece))
+    first, *inner = between[:-1] or [between[0]]
+    found = "".join(f"(?>.*?{each})" for each in inner)
+    return f"{first}{found}.*{between[-1]}" if len(between) > 1 else first

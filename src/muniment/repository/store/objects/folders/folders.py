@@ -3,7 +3,6 @@
 What the caller may not browse is left out.
 """
 
-import unicodedata
 from collections.abc import Collection
 
 import sqlalchemy as sa
@@ -11,9 +10,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
 from muniment.ground.naming import compositions, fold_name
-from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownObject
-from muniment.repository.store.filters import sql
 from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
@@ -34,41 +31,7 @@ def find(
 
     A ``name`` counts in any composition of its accents. Beyond ``most``, some may be left out.
     """
-    found = _find(cx, view, ids, inside, None if name is None else compositions(name), most)
-    if name is None or found:
-        return found
-    others = spellings(cx, view, name, inside)
-    return _find(cx, view, ids, inside, others, most) if others else found
-
-
-def spellings(cx: Connection, view: RepositoryView, name: str, inside: Collection[str] | None) -> set[str]:
-    """Return the names in these folders, or in no folder, that are this name but compose its accents in part.
-
-    It reads the folded forms of all names there. A name in ASCII has no such spelling.
-    """
-    if name.isascii():
-        return set()
-    form = sql.as_text(sql.first_value(objects.c.folded, sa.literal("object_name", sa.Text())))
-    names = sa.select(objects.c.name).where(
-        objects.c.repository_id == view.repository.id, IS_CURRENT, browsable(view), form == fold(name)
-    )
-    queries = [names.where(objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside))]
-    if inside is not None:
-        link = folder_links.c.folder_id.in_(inside) & (folder_links.c.former == sa.literal_column("0"))
-        queries.append(names.join(folder_links, link & (objects.c.id == folder_links.c.object_id)))
-    composed = unicodedata.normalize("NFC", name)
-    every = [written for query in queries for written in cx.scalars(query.distinct())]
-    return {written for written in every if unicodedata.normalize("NFC", written) == composed}
-
-
-def _find(
-    cx: Connection,
-    view: RepositoryView,
-    ids: Collection[str] | None,
-    inside: Collection[str] | None,
-    names: Collection[str] | None,
-    most: int | None,
-) -> set[str]:
+    names = None if name is None else compositions(name)
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),

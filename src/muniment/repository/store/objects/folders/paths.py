@@ -168,7 +168,7 @@ def _query_of(
         raise WrongValue(f"The path leads through more than {MOST_FOLDERS} folders of one name.")
     if inside is not None and not inside:
         return None
-    written = compositions(names[-1]) | folders.spellings(cx, view, names[-1], inside)
+    written = compositions(names[-1])
     members = sa.select(objects).where(
         objects.c.repository_id == view.repository.id, objects.c.name.in_(written), IS_CURRENT, browsable(view)
     )
