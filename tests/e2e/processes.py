@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, get_args
 
@@ -49,6 +49,14 @@ def initialised(data: Path, python: str = sys.executable) -> str:
     made = muniment(data, "init", python=python)
     assert made.returncode == 0, made.stderr
     return next(line.split()[-1] for line in made.stdout.splitlines() if line.startswith("Password:"))
+
+
+def contents_of(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Give each file below a folder with its content. A server that runs may remove some meanwhile."""
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if file.is_file():
+                yield file, file.read_bytes()
 
 
 class Server:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from muniment.repository import keys
-from tests.e2e.processes import ServedHouse, Server
+from tests.e2e.processes import ServedHouse, Server, contents_of
 from tests.scenes import World
 
 
@@ -47,9 +47,7 @@ def test_after_the_tour_no_secret_is_kept_anywhere(running: Running) -> None:
     events = [json.loads(line) for line in (world.folder / "events.log").read_bytes().splitlines()]
     assert {"sign-in", "revocation", "activation"} <= {event["event"] for event in events}
     places = {running.server.log: log}
-    for file in world.folder.rglob("*"):
-        if file.is_file() and file.name != "demo.json":
-            places[file] = file.read_bytes()
+    places |= {file: content for file, content in contents_of(world.folder) if file.name != "demo.json"}
     assert len(places) > 5
     found = [
         f"{what} in {place.name}"

@@ -16,7 +16,7 @@ import feedparser
 import httpx
 import pytest
 
-from tests.e2e.processes import ENVIRONMENT, QUICK, alive
+from tests.e2e.processes import ENVIRONMENT, QUICK, alive, contents_of
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -144,9 +144,8 @@ def test_the_values_are_for_their_owner_alone_and_whole(demo: Demo) -> None:
 
 def test_no_password_is_in_the_data_folder_or_the_log(demo: Demo) -> None:
     passwords = [demo.facts[who]["password"] for who in ("reader", "outsider", "admin")] + [demo.facts["password"]]
-    files = [file for file in demo.data.rglob("*") if file.is_file() and file != demo.facts_file]
-    for file in (*files, demo.log):
-        content = file.read_bytes()
+    files = {file: content for file, content in contents_of(demo.data) if file != demo.facts_file}
+    for file, content in {**files, demo.log: demo.log.read_bytes()}.items():
         assert not [password for password in passwords if password.encode() in content], file
 
 
