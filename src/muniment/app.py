@@ -185,7 +185,7 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
         *(transactions, options, callers, DeferringStore(backends.content(installation))),
         *(halves.index, halves.clock, directory_people, people_changes),
         memory=SearchCache(
-            synonyms, backends.meaning(installation), partial(repository_spelling.meant, options=options)
+            synonyms, backends.meaning(installation), partial(repository_spelling.meant_text, options=options)
         ),
     )
 

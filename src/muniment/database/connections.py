@@ -53,7 +53,7 @@ BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 required = partial(sa.Column, nullable=False)
 
 
-def filled(kind: Any, *names: str) -> list[sa.Column[Any]]:
+def required_columns(kind: Any, *names: str) -> list[sa.Column[Any]]:
     """Make several required columns of one type."""
     return [required(name, kind) for name in names]
 

@@ -29,6 +29,6 @@ def next_keys(cx: Connection, key: sa.Column[int], count: int = 1) -> Sequence[i
     return range(first, first + count)
 
 
-def count(cx: Connection, *where: sa.ColumnElement[bool]) -> int:
+def count_where(cx: Connection, *where: sa.ColumnElement[bool]) -> int:
     """Count the rows that meet these conditions."""
     return cx.execute(sa.select(sa.func.count()).where(*where)).scalar_one()

@@ -19,7 +19,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.filters.tree import Selection
-from muniment.repository.store.people import Inside, Kind, ListedPerson, People, Person
+from muniment.repository.store.people import Kind, ListedPerson, People, PeopleFilter, Person
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
@@ -40,7 +40,7 @@ def to_person(cx: Connection, names: DirectoryNames, kind: Kind, entry: Entry) -
 
 
 def to_people(cx: Connection, names: DirectoryNames, kind: Kind, several: Sequence[Entry]) -> list[Person]:
-    texts = attributes.first_texts(cx, [entry.id for entry in several], [SECOND_NAME[kind], ADDRESS])
+    texts = attributes.first_texts_of_attributes(cx, [entry.id for entry in several], [SECOND_NAME[kind], ADDRESS])
     return [
         Person(
             *(kind, entries.shown_id(names, entry), entry.uuid, entry.name, entry.description, entry.modified),
@@ -51,7 +51,7 @@ def to_people(cx: Connection, names: DirectoryNames, kind: Kind, several: Sequen
     ]
 
 
-def find(
+def find_person(
     cx: Connection, names: DirectoryNames, resource_id: str | None, kind: Kind, person_id: str, group_id: str | None
 ) -> Person:
     """Without a resource, find any user or group. Raises UnknownEntry."""
@@ -65,20 +65,12 @@ class DirectoryPeople(People):
     def __init__(self, directory: Directory, seconds: float) -> None:
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
 
-    def page(
-        self,
-        resource_id: str,
-        kind: Kind,
-        group_id: str | None,
-        stretch: Stretch,
-        selection: Selection,
-        inside: Sequence[Inside] = (),
-    ) -> list[ListedPerson]:
+    def page(self, which: PeopleFilter, stretch: Stretch, selection: Selection) -> list[ListedPerson]:
         """Without an order, the people of one partition stand together, ordered by name. Raises UnknownPerson,
         UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, group_id, inside)
+            candidates = self._candidates(cx, which)
             order = pages.Order(
                 (
                     pages.OrderKey(candidates.partition_id),
@@ -86,22 +78,20 @@ class DirectoryPeople(People):
                     pages.OrderKey(candidates.number, kind="integer"),
                 )
             )
-            rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
-            found = to_people(cx, self._names, kind, [to_entry(row) for row, _ in rows])
+            rows = pages.fetch(cx, candidates.query, _Properties(which.kind, candidates), order, stretch, selection)
+            found = to_people(cx, self._names, which.kind, [to_entry(row) for row, _ in rows])
             return [ListedPerson(person, place) for person, (_, place) in zip(found, rows, strict=True)]
 
-    def count(
-        self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection, inside: Sequence[Inside] = ()
-    ) -> int:
+    def count(self, which: PeopleFilter, selection: Selection) -> int:
         """Raises what ``page`` raises."""
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, group_id, inside)
-            return pages.count_members(cx, candidates.query, _Properties(kind, candidates), selection)
+            candidates = self._candidates(cx, which)
+            return pages.count_members(cx, candidates.query, _Properties(which.kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Raises UnknownPerson, Busy."""
         with self._read() as cx:
-            return find(cx, self._names, resource_id, kind, person_id, group_id)
+            return find_person(cx, self._names, resource_id, kind, person_id, group_id)
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Raises UnknownPerson, Busy."""
@@ -116,14 +106,13 @@ class DirectoryPeople(People):
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _candidates(
-        self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None, inside: Sequence[Inside]
-    ) -> entries.ChosenEntries:
-        members = [(people.find(cx, self._names, resource_id, each.kind, each.id), each.recursive) for each in inside]
-        return people.choose(self._names, resource_id, kind, self._group(cx, resource_id, group_id), members)
-
-    def _group(self, cx: Connection, resource_id: str, group_id: str | None) -> Entry | None:
-        return None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
+    def _candidates(self, cx: Connection, which: PeopleFilter) -> entries.ChosenEntries:
+        resource_id, group_id = which.resource_id, which.group_id
+        group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
+        members = [
+            (people.find(cx, self._names, resource_id, each.kind, each.id), each.recursive) for each in which.having
+        ]
+        return people.choose(self._names, resource_id, which.kind, group, members)
 
 
 class _Properties:
@@ -154,5 +143,5 @@ class _Properties:
 
 
 def _text_of(candidates: entries.ChosenEntries, attribute: str) -> sa.ColumnElement[str]:
-    values = sa.literal('{"values":', sa.Text()) + attributes.content_of(candidates.number, attribute) + "}"
+    values = sa.literal('{"values":', sa.Text()) + attributes.content_of_attribute(candidates.number, attribute) + "}"
     return sql.as_text(sql.first_value(values, sa.literal("values", sa.Text())))

@@ -52,7 +52,7 @@ class DirectoryPeopleChanges(PeopleChanges):
     def find(self, who: Who, kind: Kind, person_id: str, group_id: str | None) -> Person:
         with self._translated(), self._database.read() as cx:
             self._require_right(cx, who)
-            return directory_people.find(cx, self._names, None, kind, person_id, group_id)
+            return directory_people.find_person(cx, self._names, None, kind, person_id, group_id)
 
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
         """It lies in its partition's root unit."""

@@ -17,7 +17,7 @@ _EVERYBODY = ("owner", "world")
 """Accessors that are no users. With the prefix of the built-in types before them, they are the same."""
 
 
-def full(name: str, options: RepositoryOptions) -> str:
+def full_name(name: str, options: RepositoryOptions) -> str:
     """Return the id that a name means. A text that is no bare name stays as it is."""
     partition, kind = options.default_partition, fold_name(name.removeprefix(options.names.type_prefix))
     if not partition or not name or "@" in name or kind in _EVERYBODY or fold_name(name) in _EVERYBODY:
@@ -25,20 +25,22 @@ def full(name: str, options: RepositoryOptions) -> str:
     return f"{name}@{partition}"
 
 
-def short(person_id: str, options: RepositoryOptions) -> str:
+def shown_name(person_id: str, options: RepositoryOptions) -> str:
     """Return the name by which an id is shown: the bare name if that means this id."""
-    name = person_id.rpartition("@")[0]
-    return name if name and fold_name(full(name, options)) == fold_name(person_id) else person_id
+    name, _, partition = person_id.rpartition("@")
+    if not name or fold_name(partition) != fold_name(options.default_partition):
+        return person_id
+    return name if full_name(name, options) != name else person_id
 
 
-def full_acl(text: str, options: RepositoryOptions) -> str:
+def full_acl_name(text: str, options: RepositoryOptions) -> str:
     """Return the text that names an ACL, with the whole id of the owner if it names the owner."""
     owner, slash, name = text.rpartition("/")
-    return f"{full(owner, options)}{slash}{name}"
+    return f"{full_name(owner, options)}{slash}{name}"
 
 
-def value(name: str, text: str, options: RepositoryOptions) -> str:
+def full_value(name: str, text: str, options: RepositoryOptions) -> str:
     """Return what a property of this neutral name is compared with if a caller compares it with this text."""
     if name in PROPERTIES:
-        return full(text, options)
-    return full_acl(text, options) if name == "acl_name" else text
+        return full_name(text, options)
+    return full_acl_name(text, options) if name == "acl_name" else text

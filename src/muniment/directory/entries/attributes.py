@@ -52,7 +52,9 @@ def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
 
-def first_texts(cx: Connection, entry_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str]]:
+def first_texts_of_attributes(
+    cx: Connection, entry_ids: Sequence[int], names: Sequence[str]
+) -> dict[int, dict[str, str]]:
     """Return the first value of each of these attributes, by entry and neutral name. What is not set is left out."""
     texts: dict[int, dict[str, str]] = {}
     for portion in portions(sorted(entry_ids)):
@@ -62,7 +64,7 @@ def first_texts(cx: Connection, entry_ids: Sequence[int], names: Sequence[str]) 
     return texts
 
 
-def content_of(entry_id: sa.ColumnElement[int], name: str) -> sa.ScalarSelect[str]:
+def content_of_attribute(entry_id: sa.ColumnElement[int], name: str) -> sa.ScalarSelect[str]:
     """Make a subquery for the values of an attribute, as a JSON list; null if it is not set."""
     wanted = _attributes.c.entry_id == entry_id, _attributes.c.name == name
     return sa.select(_attributes.c.content).where(*wanted).scalar_subquery()

@@ -73,14 +73,12 @@ def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
 
 
 def groups_around(entry_id: int, *, recursive: bool) -> sa.Select[tuple[int]]:
-    """Return a subquery for the ids of the groups that contain an entry: directly, or ``recursive`` however deep."""
-    direct = sa.select(_memberships.c.group_id).where(_memberships.c.member_id == entry_id)
+    """Select the ids of the groups that have an entry as a direct member, or if ``recursive``, at any depth."""
+    groups = sa.select(_memberships.c.group_id)
     if not recursive:
-        return direct
-    above = direct.cte(recursive=True)
-    # UNION, not UNION ALL, so that a loop ends.
-    above = above.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == above.c.group_id))
-    return sa.select(above.c.group_id)
+        return groups.where(_memberships.c.member_id == entry_id)
+    around = _upwards(sa.bindparam(None, entry_id, type_=sa.BigInteger))
+    return groups.where(_memberships.c.member_id.in_(sa.select(around.c.id)))
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
@@ -109,7 +107,7 @@ def is_member(entry_id: sa.ColumnElement[int], groups: sa.Select[tuple[int]]) ->
 
 
 def _upwards(entry: sa.BindParameter[int]) -> sa.CTE:
-    groups = sa.select(sa.cast(entry, sa.BigInteger).label("id")).cte("groups", recursive=True)
+    groups = sa.select(sa.cast(entry, sa.BigInteger).label("id")).cte(recursive=True)
     # UNION (not UNION ALL) adds no group twice, so a loop ends.
     return groups.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == groups.c.id))
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, directory_tables, filled, required
+from muniment.database.connections import BigId, directory_tables, required, required_columns
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import NameTaken, UnknownPartition
 from muniment.ground.clock import Instant
@@ -39,11 +39,11 @@ entry_table = sa.Table(
     required("space", sa.String(30)),
     required("name", sa.String(120)),
     required("name_key", sa.String(400)),
-    *filled(sa.Text, "units", "description"),
+    *required_columns(sa.Text, "units", "description"),
     sa.Column("password_hash", sa.String(255)),
     *(required(flag, sa.Boolean) for flag in FLAGS),
-    *filled(sa.Text, "tries", "places"),
-    *filled(sa.BigInteger, "attempted", "created", "modified"),
+    *required_columns(sa.Text, "tries", "places"),
+    *required_columns(sa.BigInteger, "attempted", "created", "modified"),
     sa.UniqueConstraint("space", "name_key"),
     sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
     # A deleted user's id is never used again, so that no new user gets the old user's grants.

@@ -17,7 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, directory_tables, filled, required
+from muniment.database.connections import BigId, PreparedStatement, directory_tables, required, required_columns
 from muniment.directory import version_stamps
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
@@ -65,7 +65,7 @@ _access_tokens = sa.Table(
     sa.Column("digest", sa.LargeBinary, primary_key=True),
     required("id", sa.String(36)),
     required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
-    *filled(sa.BigInteger, "issued", "expires"),
+    *required_columns(sa.BigInteger, "issued", "expires"),
     # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
     sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
     sa.Index("ix_access_tokens_expires", "expires", "digest"),

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import repository_tables
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.repository.refusals import InUse, UnknownProperty, WrongValue
 from muniment.repository.store import repositories
 from muniment.repository.store.objects import inventory, wastebasket
@@ -47,7 +47,8 @@ def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
     """Leave out kinds without rows."""
     tables = repository_tables.tables
     counts = [
-        RowCount(kind, count(cx, tables[table].c.repository_id == repository.id)) for table, kind in _KINDS.items()
+        RowCount(kind, count_where(cx, tables[table].c.repository_id == repository.id))
+        for table, kind in _KINDS.items()
     ]
     return [each for each in counts if each.number]
 
@@ -172,7 +173,7 @@ def _count_objects(cx: Connection, repository: Repository, types: list[str], *, 
     table = repository_tables.tables["objects"]
     # In JSON a quotation mark within a text is escaped, so this is found as the name of a property only.
     has_value = [table.c.properties.contains(f'"{with_value}":', autoescape=True)] if with_value else []
-    return count(cx, table.c.repository_id == repository.id, table.c.type.in_(types), *has_value)
+    return count_where(cx, table.c.repository_id == repository.id, table.c.type.in_(types), *has_value)
 
 
 def _number_of(count: int, noun: str) -> str:

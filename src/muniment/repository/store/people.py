@@ -1,6 +1,6 @@
 """Which users and groups may enter a repository, and how are they changed?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -68,45 +68,43 @@ class Membership(NamedTuple):
     member: Person
 
 
-class Inside(NamedTuple):
-    """A user or group, in whose groups a list is interested: those with this direct member, or ``recursive`` all around
-    it.
-    """
+class MemberFilter(NamedTuple):
+    """Only groups with this direct member, or if ``recursive``, with it at any depth."""
 
     kind: Kind
     id: str
     recursive: bool = False
 
 
+class PeopleFilter(NamedTuple):
+    """Only the users or groups whom a resource lets in, and only direct members of the group, if one is named.
+
+    ``having`` is for groups alone: all of these members.
+    """
+
+    resource_id: str
+    kind: Kind
+    group_id: str | None = None
+    having: tuple[MemberFilter, ...] = ()
+
+
 class People(Protocol):
     """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
-    With ``group_id``, ``page``, ``count`` and ``find`` know only the direct members of this group, and raise
-    UnknownPerson if there is no such group. With ``inside``, ``page`` and ``count`` know only groups that have all
-    these members, and raise UnknownPerson if there is no such member. Each method may raise DirectoryUnavailable.
+    Each method raises UnknownPerson if a group or member that it is told is not there, and DirectoryUnavailable.
     """
 
-    def page(
-        self,
-        resource_id: str,
-        kind: Kind,
-        group_id: str | None,
-        stretch: Stretch,
-        selection: Selection,
-        inside: Sequence[Inside] = (),
-    ) -> list[ListedPerson]:
+    def page(self, which: PeopleFilter, stretch: Stretch, selection: Selection) -> list[ListedPerson]:
         """List users or groups, those of one partition together, by name, unless sorted.
 
         Raises UnknownProperty, WrongValue, BadSort.
         """
 
-    def count(
-        self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection, inside: Sequence[Inside] = ()
-    ) -> int:
+    def count(self, which: PeopleFilter, selection: Selection) -> int:
         """Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Raises UnknownPerson."""
+        """With a group, find only its direct members. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return JSON with the member ``user`` of a tokeninfo document, also of a disabled or locked user.

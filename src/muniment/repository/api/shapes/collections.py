@@ -313,7 +313,7 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
         object_type=spelling.read_type(type_name, names) if type_name else None,
         selection=with_texts(
             reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
-            partial(spelling.meant, options=options),
+            partial(spelling.meant_text, options=options),
         ),
         inline=parameters.truth(values, "inline"),
         links=parameters.truth(values, "links", default=True),
@@ -411,7 +411,8 @@ def plain_entry(
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
     """Read for all at once what is not in the rows."""
-    acls_shown, values = object_acls.shown(cx, several, view.principals), computed.values(cx, view, several)
+    acls_shown = object_acls.shown_acls(cx, several, view.principals)
+    values = computed.computed_values(cx, view, several, acls_shown)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
     return [

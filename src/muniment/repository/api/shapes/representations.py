@@ -4,7 +4,7 @@ Source: docs/interface.md, ours 2 (objects), ours 3 (contents), ours 4 (permissi
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
@@ -29,12 +29,23 @@ from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.acls import Acl, AclSummary
 from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.relations.relations import Relation
 
 _ALWAYS_SHOWN = ("r_object_id", "r_object_type", "object_name")
 _SHOWN_EMPTY = ("title", "subject", "authors", "keywords", "r_lock_owner", "log_entry")
 """Properties that are shown without a value, too: old clients read them without asking whether they are there."""
 
 _MOST_VIEWED = 1000
+
+
+RELATION_PROPERTIES: Mapping[str, Callable[[Relation], Written]] = {
+    "r_object_id": lambda relation: relation.id,
+    "relation_name": lambda relation: relation.name,
+    "parent_id": lambda relation: relation.parent_id,
+    "child_id": lambda relation: relation.child_id,
+    "r_creator_name": lambda relation: relation.maker,
+    "r_creation_date": lambda relation: timestamp(relation.created, utc="+00:00"),
+}
 
 
 class Thing(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ class BodyPart(msgspec.Struct, frozen=True):
     content: bytes
 
 
-async def related(request: Request, limit: int) -> tuple[BodyPart, list[BodyPart]]:
+async def read_related(request: Request, limit: int) -> tuple[BodyPart, list[BodyPart]]:
     """Read a whole body whose first part, or the one that ``start`` names, refers to the others. Return both.
 
     Raises TooLarge, TimedOut, UnsupportedMediaType, and Malformed, also if two parts have the same id.

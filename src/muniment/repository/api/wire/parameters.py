@@ -350,7 +350,7 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 """These values, and an empty one, change nothing."""
 
-_ONE_OF_THEIRS = (
+_WITHOUT_EFFECT = (
     *("include-all", "include-auditable-events", "include-display-configs", "include-lifecycle"),
     *("include-mapping-tables", "include-value-assist", "include-value-constraints", "locale"),
 )
@@ -365,8 +365,9 @@ RECURSIVE = Parameter(
 PARENT_TYPE = Parameter(
     "parent-type", "An object type: only those directly below it are listed, with `recursive=true` all below it."
 )
-TYPE = (INHERITED, *(Parameter(name, "Accepted, and has no effect.") for name in _ONE_OF_THEIRS), *SINGLE)
-TYPES = (*TYPED_LIST, PARENT_TYPE, RECURSIVE, *TYPE[: -len(SINGLE)])
+_OF_TYPES = (INHERITED, *(Parameter(name, "Accepted, and has no effect.") for name in _WITHOUT_EFFECT))
+TYPE = (*_OF_TYPES, *SINGLE)
+TYPES = (*TYPED_LIST, PARENT_TYPE, RECURSIVE, *_OF_TYPES)
 USER_NAME = Parameter("user-name", "A user, `name@partition`: only groups that have this member are listed.")
 GROUP_NAME = Parameter("group-name", "A group, `name@partition`: only groups that have this member are listed.")
 GROUPS = (*LIST, USER_NAME, GROUP_NAME, RECURSIVE)

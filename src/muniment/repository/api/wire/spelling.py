@@ -104,11 +104,11 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
-def meant(name: str, text: str, options: RepositoryOptions) -> str:
+def meant_text(name: str, text: str, options: RepositoryOptions) -> str:
     """Return what a property of this neutral name is compared with if a caller compares it with this text."""
     if name == "a_content_type":
         return format_names.media_type_or_same(text, options.names)
-    return bare_names.value(name, text, options)
+    return bare_names.full_value(name, text, options)
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
@@ -189,8 +189,10 @@ def reply(
 def feed(media_type: str, page: atom.Feed, options: RepositoryOptions) -> bytes:
     """Authors are shown by their bare names, where these mean them."""
     names = options.names
+    authors = {each.author: bare_names.shown_name(each.author, options) for each in page.entries}
     entries = tuple(
-        msgspec.structs.replace(each, author=bare_names.short(each.author, options)) for each in page.entries
+        each if authors[each.author] == each.author else msgspec.structs.replace(each, author=authors[each.author])
+        for each in page.entries
     )
     page = msgspec.structs.replace(page, entries=entries)
     if not media_type.endswith("json"):

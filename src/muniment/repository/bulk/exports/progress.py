@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import filled, repository_column, repository_tables, required
+from muniment.database.connections import repository_column, repository_tables, required, required_columns
 from muniment.repository.bulk.exports.lines import LinePlace
 from muniment.repository.refusals import InUse
 from muniment.repository.store.repositories import Repository
@@ -21,7 +21,7 @@ unfinished_imports = sa.Table(
     required("export", sa.String(64)),
     required("resource_id", sa.String(36)),
     required("stage", sa.String(20)),
-    *filled(sa.BigInteger, "line", "offset"),
+    *required_columns(sa.BigInteger, "line", "offset"),
 )
 
 

@@ -111,7 +111,7 @@ class AclLine(ExportLine, frozen=True):
     entries: list[EntryLine] = []
     created: _Moment = 0
     modified: _Moment = 0
-    description: Annotated[str, Meta(max_length=1000)] = ""
+    description: _Text = ""
 
 
 class ContentOfLine(ExportLine, frozen=True):

@@ -14,10 +14,10 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import (
     Database,
     PreparedStatement,
-    filled,
     repository_column,
     repository_tables,
     required,
+    required_columns,
 )
 from muniment.database.statements import upsert
 from muniment.ground import locks
@@ -36,7 +36,7 @@ imports = sa.Table(
     sa.Column("source", sa.String(64), primary_key=True),
     sa.Column("path", sa.String(64), primary_key=True),
     required("object_id", sa.String(16)),
-    *filled(sa.BigInteger, "size", "modified"),
+    *required_columns(sa.BigInteger, "size", "modified"),
     required("digest", sa.String(64)),
 )
 

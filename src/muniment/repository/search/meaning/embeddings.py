@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, filled, portions, repository_tables, required
+from muniment.database.connections import BigId, portions, repository_tables, required, required_columns
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 
@@ -21,7 +21,7 @@ embeddings = sa.Table(
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
     required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), unique=True),
-    *filled(sa.LargeBinary, "digest", "vectors"),
+    *required_columns(sa.LargeBinary, "digest", "vectors"),
     sqlite_autoincrement=True,
 )
 

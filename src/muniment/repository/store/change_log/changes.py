@@ -20,10 +20,10 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import (
     BigId,
     PreparedStatement,
-    filled,
     repository_column,
     repository_tables,
     required,
+    required_columns,
 )
 from muniment.database.statements import next_keys, upsert
 from muniment.ground.clock import Instant
@@ -73,7 +73,7 @@ cuts = sa.Table(
     "cuts",
     repository_tables,
     repository_column(primary_key=True),
-    *filled(sa.BigInteger, "transaction", "sequence"),
+    *required_columns(sa.BigInteger, "transaction", "sequence"),
 )
 
 _TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")

@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import filled, repository_column, repository_tables
+from muniment.database.connections import repository_column, repository_tables, required_columns
 from muniment.database.statements import upsert
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
@@ -19,7 +19,7 @@ followers = sa.Table(
     repository_tables,
     repository_column(primary_key=True),
     sa.Column("name", sa.String(32), primary_key=True),
-    *filled(sa.BigInteger, "transaction", "sequence", "seen"),
+    *required_columns(sa.BigInteger, "transaction", "sequence", "seen"),
 )
 
 

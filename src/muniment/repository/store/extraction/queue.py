@@ -17,13 +17,13 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import (
     PreparedStatement,
-    filled,
     portions,
     repository_column,
     repository_tables,
     required,
+    required_columns,
 )
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
@@ -41,10 +41,10 @@ texts = sa.Table(
     repository_column(),
     required("owner_key", sa.String(400)),
     required("content_key", sa.String(200)),
-    *filled(sa.Text, "media_type", "file_name"),
+    *required_columns(sa.Text, "media_type", "file_name"),
     required("state", sa.String(11)),
     required("reason", sa.Text),
-    *filled(sa.Integer, "attempts", "losses"),
+    *required_columns(sa.Integer, "attempts", "losses"),
     sa.Column("lease", sa.String(36)),
     required("due", sa.BigInteger),
     required("text", sa.Text),
@@ -324,7 +324,7 @@ def waiting_for_tika(cx: Connection) -> list[str]:
 
 
 def count_of_tika(cx: Connection, repository_id: int) -> int:
-    return count(
+    return count_where(
         cx, texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
     )
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, portions
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.repository.store.content.contract import ContentStore
 from muniment.repository.store.objects import wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
@@ -66,7 +66,7 @@ def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = Fals
     """
     carries = (objects.c.default_acl_id if as_default else objects.c.acl_id) == acl_id
     first = sa.select(objects).where(carries).order_by(objects.c.seq).limit(limit)
-    return count(cx, carries), [read_row(row) for row in cx.execute(first)]
+    return count_where(cx, carries), [read_row(row) for row in cx.execute(first)]
 
 
 def values(

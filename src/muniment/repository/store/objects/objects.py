@@ -226,12 +226,13 @@ def current_values(
     cx: Connection, view: RepositoryView, stored: StoredObject, names: Container[str]
 ) -> dict[str, list[Value]]:
     """Return the values that the caller sees now; what takes a statement of its own, only if ``names`` has it."""
-    current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, view.principals))
+    shown = object_acls.shown_acls(cx, [stored], view.principals)
+    current = inventory.values(stored, view.catalogue, shown[stored.id].text)
     current["r_index_status"] = [queue.status(cx, stored.id).state]
     if object_ids.holds_objects(stored.id) and any(name in names for name in paths.NAMES):
         current |= paths.values(paths.ancestries(cx, view, [stored])[stored.id])
     if any(name in names for name in object_types.COMPUTED):
-        current |= computed.values(cx, view, [stored])[stored.id]
+        current |= computed.computed_values(cx, view, [stored], shown)[stored.id]
     return current
 
 

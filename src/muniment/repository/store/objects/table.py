@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
+from muniment.database.connections import BigId, repository_column, repository_tables, required, required_columns
 from muniment.ground.clock import Instant
 from muniment.repository.folding import folded_forms
 from muniment.repository.store.change_log.changes import Position
@@ -34,7 +34,7 @@ objects = sa.Table(
     repository_column(),
     required("type", sa.String(64)),
     required("name", sa.String(255)),
-    *filled(sa.String(400), "owner", "owner_key"),
+    *required_columns(sa.String(400), "owner", "owner_key"),
     required("acl_id", sa.ForeignKey("acls.id"), index=True),
     sa.Column("folder_id", sa.ForeignKey("objects.id")),
     required("created", sa.BigInteger),
@@ -42,7 +42,7 @@ objects = sa.Table(
     required("modified", sa.BigInteger),
     required("modifier", sa.String(400)),
     required("revision", sa.Integer),
-    *filled(sa.Text, "properties", "media_type"),
+    *required_columns(sa.Text, "properties", "media_type"),
     sa.Column("content_key", sa.String(32), index=True),
     required("content_size", sa.BigInteger),
     sa.Column("content_sha256", sa.LargeBinary),
@@ -106,10 +106,10 @@ wastebasket = sa.Table(
     repository_column(),
     required("root", sa.String(16), index=True),
     required("name", sa.String(255)),
-    *filled(sa.String(400), "owner", "owner_key"),
+    *required_columns(sa.String(400), "owner", "owner_key"),
     required("acl_id", sa.BigInteger, index=True),
     sa.Column("default_acl_id", sa.BigInteger, index=True),
-    *filled(sa.String(400), "deleter", "deleter_key"),
+    *required_columns(sa.String(400), "deleter", "deleter_key"),
     required("deleted", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     required("object", sa.Text),
@@ -154,7 +154,7 @@ object_types = sa.Table(
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
     repository_column(),
-    *filled(sa.String(64), "name", "parent"),
+    *required_columns(sa.String(64), "name", "parent"),
     required("label", sa.String(255)),
     required("created", sa.BigInteger),
     sa.UniqueConstraint("repository_id", "name"),
@@ -170,7 +170,7 @@ type_properties = sa.Table(
     required("repeating", sa.Boolean),
     required("length", sa.Integer),
     required("label", sa.String(255)),
-    *filled(sa.Boolean, "searchable", "awaiting_index"),
+    *required_columns(sa.Boolean, "searchable", "awaiting_index"),
     # The default and the allowed values, as JSON; empty if there are neither.
     required("rules", sa.Text),
     required("created", sa.BigInteger),

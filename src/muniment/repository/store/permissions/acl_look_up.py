@@ -5,7 +5,7 @@ An ACL that the caller may not see is refused like one that does not exist.
 Source: docs/interface.md, ours 4.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -47,11 +47,15 @@ class _Namesake(NamedTuple):
 
 
 class ShownAcl(NamedTuple):
-    """The text that names an ACL for a caller, its owner if the caller may see it, and what it permits everybody."""
+    """The text that names an ACL for a caller, and its owner if the caller may see it.
+
+    ``world`` is what it permits everybody, ``permitted`` what it permits the caller who owns nothing.
+    """
 
     text: str
     owner: str
     world: Permission
+    permitted: Permission
 
 
 _R = TypeVar("_R", Row, _Namesake)
@@ -61,7 +65,7 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
     """Return the text for an ACL: empty for an unnamed one, the id for another that the caller may not see. Else it is
     the first that means this ACL when sent back: the bare name, the owner with the name, the id.
     """
-    return shown(cx, [acl_id], principals)[acl_id].text
+    return shown_acls(cx, [acl_id], principals)[acl_id].text
 
 
 _Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
@@ -71,7 +75,7 @@ _REMEMBERED = 50_000
 _shown: Cache[_Question, ShownAcl] = Cache(_REMEMBERED)
 
 
-def shown(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, ShownAcl]:
+def shown_acls(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, ShownAcl]:
     """Return for each of these ACLs what ``shown_name`` returns, and the owner, with one statement for each 200 ACLs.
 
     The process may remember the names for each caller until the mark of all ACLs changes (``version_stamps``).
@@ -98,24 +102,30 @@ def _read_shown(cx: Connection, ids: Sequence[int], principals: Principals) -> d
         for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
             namesake = _Namesake(*row)
             rows_of.setdefault(namesake.carried_id, []).append(namesake)
-    worlds = acl_entries.entries_of(cx, rows_of, [WORLD])
-    return {
-        acl_id: _shown_acl(acl_id, rows, principals.key, worlds.get(acl_id, {}).get(WORLD, Permission.NONE))
-        for acl_id, rows in rows_of.items()
-    }
+    entries = acl_entries.entries_of(cx, rows_of, sorted(principals.accessors))
+    return {acl_id: _shown_acl(acl_id, rows, principals, entries.get(acl_id, {})) for acl_id, rows in rows_of.items()}
 
 
-def _shown_acl(acl_id: int, rows: Sequence[_Namesake], own_key: str, world: Permission) -> ShownAcl:
+def _shown_acl(
+    acl_id: int, rows: Sequence[_Namesake], principals: Principals, entries: Mapping[str, Permission]
+) -> ShownAcl:
+    """Show an ACL with those of its name, and its ``entries`` for the caller."""
+    highest = Permission.DELETE if principals.administrator else max(entries.values(), default=Permission.NONE)
+    text, owner = _named(acl_id, rows, principals.key)
+    return ShownAcl(text, owner, entries.get(WORLD, Permission.NONE), highest)
+
+
+def _named(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> tuple[str, str]:
     if rows[0].carried_key == UNNAMED:
-        return ShownAcl("", "", world)
+        return "", ""
     row_of_acl = next((row for row in rows if row.id == acl_id), None)
     if row_of_acl is None:
-        return ShownAcl(str(rows[0].carried), "", world)
+        return str(rows[0].carried), ""
     for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)):
         name = acl_names.read(text)
         if name is not None and _choose(rows, name, own_key) is row_of_acl:
-            return ShownAcl(str(text), row_of_acl.owner, world)
-    return ShownAcl(str(rows[0].carried), row_of_acl.owner, world)
+            return str(text), row_of_acl.owner
+    return str(rows[0].carried), row_of_acl.owner
 
 
 def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:

@@ -242,7 +242,7 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
     return query.where(acls.c.repository_id == repository_id).distinct()
 
 
-def with_names(
+def acls_with_names(
     repository_id: int, principals: Principals, test: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]
 ) -> sa.Select[int]:
     """Make a query for the ids of those ACLs that the caller may see, and whose folded name meets a test, with the
@@ -253,7 +253,7 @@ def with_names(
     return sa.select(acls.c.id).where(acls.c.repository_id == repository_id, acl_look_up.visible_to(principals), named)
 
 
-def with_owner(
+def acls_with_owner(
     repository_id: int, principals: Principals, test: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]
 ) -> sa.Select[int]:
     """Make a query for the ids of those ACLs that the caller may see, and whose owner's folded name meets a test."""

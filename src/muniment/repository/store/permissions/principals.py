@@ -66,7 +66,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         A bare name must be borne now: otherwise the next bearer would get what was meant for somebody of another
         partition. Raises UnknownAccessor.
         """
-        whole = {name: bare_names.full(name, options) for name in names}
+        whole = {name: bare_names.full_name(name, options) for name in names}
         bare = {fold_name(person_id): name for name, person_id in whole.items() if person_id != name}
         if bare and (unknown := sorted(bare.keys() - self.identify(bare.keys()).keys())):
             raise UnknownAccessor(f"{bare[unknown[0]][:100]!r} is no user or group there: write name@partition.")

@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
+from muniment.database.connections import BigId, repository_column, repository_tables, required, required_columns
 
 _WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
 
@@ -18,10 +18,10 @@ acls = sa.Table(
     repository_column(),
     required("shown_id", sa.String(16)),
     required("name", sa.String(120)),
-    *filled(sa.String(400), "owner", "owner_name", "owner_key"),
+    *required_columns(sa.String(400), "owner", "owner_name", "owner_key"),
     sa.Column("common", sa.Boolean),
     required("entry_count", sa.Integer),
-    *filled(sa.BigInteger, "created", "modified"),
+    *required_columns(sa.BigInteger, "created", "modified"),
     sa.Column("description", sa.Text),
     sa.Index("ix_acls_shown_id", "shown_id", unique=True),
     sa.Index("ix_acls_owner", "repository_id", "owner_key", "name", unique=True),

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
-from muniment.database.statements import count
+from muniment.database.connections import BigId, repository_column, repository_tables, required, required_columns
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import NotPermitted, UnknownComment, VersionConflict, WrongValue
@@ -34,9 +34,9 @@ comments = sa.Table(
     required("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE")),
     sa.Column("replies_to", sa.ForeignKey("comments.id", ondelete="CASCADE")),
     required("depth", sa.SmallInteger),
-    *filled(sa.String(400), "author", "author_name"),
+    *required_columns(sa.String(400), "author", "author_name"),
     required("author_key", sa.String(400), index=True),
-    *filled(sa.BigInteger, "created", "modified"),
+    *required_columns(sa.BigInteger, "created", "modified"),
     required("revision", sa.Integer),
     required("text", sa.Text),
     sa.Index("ix_comments_object", "object_id", "replies_to", "seq"),
@@ -201,7 +201,7 @@ def count_comments(
 
 
 def count_by_author(cx: Connection, author_key: str) -> int:
-    return count(cx, comments.c.author_key == author_key)
+    return count_where(cx, comments.c.author_key == author_key)
 
 
 def next_comments(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:

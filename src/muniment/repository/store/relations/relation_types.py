@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.database.connections import repository_column, repository_tables, required
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import is_storable
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownRelationType, WrongValue
@@ -77,7 +77,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
         )
     if len(new.description) > LONGEST_DESCRIPTION or not is_storable(new.description):
         raise WrongValue(f"The description of a relation type has at most {LONGEST_DESCRIPTION} characters.")
-    if count(cx, relation_types.c.repository_id == repository_id) >= MAX_TYPES:
+    if count_where(cx, relation_types.c.repository_id == repository_id) >= MAX_TYPES:
         raise WrongValue(f"A repository has at most {MAX_TYPES} relation types of its own.")
     if new.name in BUILT_IN or cx.execute(sa.select(sa.literal(1)).where(_of(repository_id, new.name))).first():
         raise _name_taken(new.name)

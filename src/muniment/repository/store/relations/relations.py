@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.database.connections import BigId, repository_column, repository_tables, required
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
 from muniment.repository.store.filters import cursors, listed, pages, tree
@@ -157,7 +157,7 @@ def count_relations(
 
 
 def count_by_maker(cx: Connection, maker_key: str) -> int:
-    return count(cx, relations.c.maker_key == maker_key)
+    return count_where(cx, relations.c.maker_key == maker_key)
 
 
 def _ends(

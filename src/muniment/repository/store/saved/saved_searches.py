@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 from muniment.repository.refusals import (
@@ -270,7 +270,7 @@ def may_change(search: SearchSummary, principals: Principals) -> bool:
 
 
 def count_by_owner(cx: Connection, owner_key: str) -> int:
-    return count(cx, saved_searches.c.owner_key == owner_key)
+    return count_where(cx, saved_searches.c.owner_key == owner_key)
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:

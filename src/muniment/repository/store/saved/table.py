@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from muniment.database.connections import filled, repository_column, repository_tables, required
+from muniment.database.connections import repository_column, repository_tables, required, required_columns
 
 # ``owner_name`` is the owner's folded name, which a later bearer of the name shares. Nobody else has the owner's key.
 # ``names`` are the names on the wire in the document, and the question of the search page that asked it;
@@ -15,10 +15,10 @@ saved_searches = sa.Table(
     required("is_template", sa.Boolean),
     required("name", sa.String(255)),
     required("description", sa.String(1000)),
-    *filled(sa.String(400), "owner", "owner_name", "owner_key"),
+    *required_columns(sa.String(400), "owner", "owner_name", "owner_key"),
     required("public", sa.Boolean),
-    *filled(sa.BigInteger, "created", "modified"),
-    *filled(sa.Integer, "revision", "size", "format"),
+    *required_columns(sa.BigInteger, "created", "modified"),
+    *required_columns(sa.Integer, "revision", "size", "format"),
     required("spelling", sa.String(4)),
     required("names", sa.Text),
     required("document", sa.LargeBinary),
@@ -33,7 +33,7 @@ saved_results = sa.Table(
     sa.Column("search_id", sa.ForeignKey("saved_searches.id"), primary_key=True),
     sa.Column("caller", sa.String(400), primary_key=True),
     required("stored", sa.BigInteger),
-    *filled(sa.Integer, "size", "format"),
+    *required_columns(sa.Integer, "size", "format"),
     required("object_ids", sa.Text),
     sa.Index("ix_saved_results_caller", "caller"),
 )

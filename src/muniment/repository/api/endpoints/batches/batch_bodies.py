@@ -167,7 +167,7 @@ async def receive(request: Request, context: RepositoryContext, here: str) -> Ba
     """
     kind, options, parts = bodies.media_type(request), context.options, list[BodyPart]()
     if kind == "multipart/related":
-        root, parts = await multipart.related(request, options.max_batch_bytes)
+        root, parts = await multipart.read_related(request, options.max_batch_bytes)
         kind, raw = multipart.stated_type(root.media_type), root.content
         if not object_body.is_one(kind):
             raise UnsupportedMediaType("The first part of a batch in parts is the batch: JSON or XML.")

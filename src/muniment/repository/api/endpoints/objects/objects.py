@@ -233,9 +233,9 @@ def whole_rights(
         except UnknownAccessor as unknown:
             raise WrongValue(unknown.sentence) from unknown
     if isinstance(acl_name, str):
-        whole["acl_name"] = bare_names.full_acl(acl_name, options)
+        whole["acl_name"] = bare_names.full_acl_name(acl_name, options)
     if isinstance(domain, str):
-        whole["acl_domain"] = bare_names.full(domain, options)
+        whole["acl_domain"] = bare_names.full_name(domain, options)
     return whole
 
 

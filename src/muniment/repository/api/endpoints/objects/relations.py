@@ -3,7 +3,6 @@
 Source: docs/interface.md, ours 20.
 """
 
-from collections.abc import Mapping
 from urllib.parse import quote
 
 from sqlalchemy.engine import Connection
@@ -11,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.ground.clock import timestamp
 from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -180,18 +178,13 @@ def _answer(
 
 def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
     type_name, own = f"{names.type_prefix}relation", f"{here}/relations/{relation.id}"
-    properties: Mapping[str, Written] = {
-        "r_object_id": relation.id,
-        "relation_name": relation.name,
-        "parent_id": relation.parent_id,
-        "child_id": relation.child_id,
-        "r_creator_name": relation.maker,
-        "r_creation_date": timestamp(relation.created, utc="+00:00"),
-    }
     document: dict[str, Written] = {
         "name": "relation",
         "type": type_name,
-        "properties": {spelling.write_property(each, names): value for each, value in properties.items()},
+        "properties": {
+            spelling.write_property(each, names): read(relation)
+            for each, read in representations.RELATION_PROPERTIES.items()
+        },
         "links": [
             {"rel": "self", "href": own},
             {"rel": f"{names.linkrel_base}/delete", "href": own},

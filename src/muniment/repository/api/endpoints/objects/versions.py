@@ -156,7 +156,7 @@ async def list_checkouts(request: Request, context: RepositoryContext) -> Respon
     """List objects that are checked out."""
     caller = await enter(request, context)
     values = parameters.read(request)
-    name = bare_names.full(values.get("user-name", ""), context.options)
+    name = bare_names.full_name(values.get("user-name", ""), context.options)
     holder = parameters.choice(
         {"checked-out-by": values.get("checked-out-by", "").replace("_", "-")},
         "checked-out-by",

@@ -3,7 +3,6 @@
 Source: docs/interface.md, ours 9.
 """
 
-from collections.abc import Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -23,7 +22,7 @@ from muniment.repository.refusals import NotOfferedYet, NotPermitted, UnknownPer
 from muniment.repository.search.answering.atom import FeedEntry, Link
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.people import Inside, Kind, People, Person
+from muniment.repository.store.people import Kind, MemberFilter, People, PeopleFilter, Person
 from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -36,22 +35,23 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
     caller, people = await enter(request, context), of_directory(context)
     group_id = person_at(request, context) if "person" in request.path_params else None
     path = f"groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{kind}s"
-    inside = _inside(request, context)
+    which = PeopleFilter(caller.repository.resource_id, kind, group_id, _having(request, context))
     feed = collections.feed_request(request, context, caller, path, f"{kind.capitalize()}s")
     return await collections.answer_with_list(
-        feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, kind, group_id, inside)
+        feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, which)
     )
 
 
-def _inside(request: Request, context: RepositoryContext) -> list[Inside]:
-    """Read the members that the listed groups have."""
+def _having(request: Request, context: RepositoryContext) -> tuple[MemberFilter, ...]:
     values = parameters.read(request)
     recursive = parameters.truth(values, parameters.RECURSIVE.name)
     named: list[tuple[Kind, str]] = [
         ("user", values.get(parameters.USER_NAME.name, "")),
         ("group", values.get(parameters.GROUP_NAME.name, "")),
     ]
-    return [Inside(kind, bare_names.full(name, context.options), recursive) for kind, name in named if name]
+    return tuple(
+        MemberFilter(kind, bare_names.full_name(name, context.options), recursive) for kind, name in named if name
+    )
 
 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
@@ -131,7 +131,7 @@ def last_person(request: Request, context: RepositoryContext) -> str:
 
 def person_at(request: Request, context: RepositoryContext, part: str = "person") -> str:
     """Return the id of the user or group that a part of the address names, perhaps by the bare name."""
-    return bare_names.full(request.path_params[part], context.options)
+    return bare_names.full_name(request.path_params[part], context.options)
 
 
 def of_directory(context: RepositoryContext) -> People:
@@ -152,21 +152,15 @@ def principals_of(cx: Connection, context: RepositoryContext, repository: Reposi
 
 
 def _people_page(
-    cx: Connection,
-    feed: FeedRequest,
-    people: People,
-    principals: Principals,
-    kind: Kind,
-    group_id: str | None,
-    inside: Sequence[Inside],
+    cx: Connection, feed: FeedRequest, people: People, principals: Principals, which: PeopleFilter
 ) -> ListPage:
-    resource_id, selection, here = feed.repository.resource_id, feed.page.selection, feed.here
+    group_id, selection, here = which.group_id, feed.page.selection, feed.here
 
     def entry(person: Person) -> FeedEntry:
         own, summary = address_of(here, person), person.description or person.id
         shown = feed.entry(
             own,
-            bare_names.short(person.id, feed.context.options),
+            bare_names.shown_name(person.id, feed.context.options),
             "Muniment",
             summary,
             person.modified,
@@ -180,10 +174,10 @@ def _people_page(
     return feed.listed(
         cx,
         principals,
-        f"{kind}s {group_id or ''} {inside or ''}",
-        lambda stretch: people.page(resource_id, kind, group_id, stretch, selection, inside),
+        f"{which.kind}s {group_id or ''} {which.having or ''}",
+        lambda stretch: people.page(which, stretch, selection),
         lambda members: [entry(person) for person, _ in members],
-        lambda: people.count(resource_id, kind, group_id, selection, inside),
+        lambda: people.count(which, selection),
     )
 
 

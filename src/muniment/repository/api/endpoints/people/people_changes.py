@@ -97,7 +97,7 @@ async def add_member(request: Request, context: RepositoryContext, kind: Kind) -
     media_type = context.thing_type(request)
     group_id = people.person_at(request, context)
     named_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
-    member_id = bare_names.full(named_id, context.options)
+    member_id = bare_names.full_name(named_id, context.options)
     membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
     event.on = f"{membership.member.id} in {membership.group.id}"
     answer = people.answer_with_person(caller, media_type, membership.member)

@@ -329,7 +329,7 @@ def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNam
 
 
 def _check_domain(body: AclBody, owner: str, options: RepositoryOptions) -> None:
-    domain = bare_names.full(body.properties.acl_domain, options)
+    domain = bare_names.full_name(body.properties.acl_domain, options)
     if domain and fold_name(domain) != fold_name(owner):
         raise WrongValue(f"This ACL belongs to {owner}: 'acl_domain' cannot give it to somebody else.")
 

@@ -134,7 +134,7 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.names
     asked = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
-    accessor = bare_names.full(asked, context.options)
+    accessor = bare_names.full_name(asked, context.options)
     # The directory may take a while to answer who the accessor is.
     level, shown = await caller.read_long(
         lambda cx, principals: _effective(cx, context, repository, principals, object_id, accessor)
@@ -217,10 +217,8 @@ def _assign(
     entries: Mapping[str, Permission] | None,
 ) -> _Permissions:
     stored, _ = objects.read(cx, repository, object_id, principals)
-    new, now = (
-        _wanted(context, principals, acl_name, entries, object_acls.shown_name(cx, stored, principals)),
-        context.clock(),
-    )
+    new = _wanted(context, principals, acl_name, entries, object_acls.shown_name(cx, stored, principals))
+    now = context.clock()
     if isinstance(new, str):
         stored = assigned_acls.assign(cx, repository, principals, object_id, new, now)
     else:
@@ -239,7 +237,7 @@ def _wanted(
 ) -> str | Mapping[str, Permission]:
     """Take the entries if the ACL named is there already, otherwise the ACL."""
     if entries is None or acl_name not in ("", present_name):
-        return bare_names.full_acl(acl_name, context.options)
+        return bare_names.full_acl_name(acl_name, context.options)
     return acls_endpoint.with_whole_names(entries, principals, context.options)
 
 

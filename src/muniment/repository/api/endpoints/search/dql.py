@@ -19,7 +19,7 @@ from muniment.repository.api.dql.reader import NameTranslation
 from muniment.repository.api.dql.tree import Column, Statement
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.endpoints.search import dql_tables
-from muniment.repository.api.endpoints.search.dql_tables import Asked
+from muniment.repository.api.endpoints.search.dql_tables import TableQuestion
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody, Thing, View
@@ -146,7 +146,7 @@ def _selection(
     selection = resolution.selection(cx, view, statement, now, question.text, write_type, of_objects=of_objects)
     if statement.distinct and statement.columns and not {each.name for each in statement.columns} & _TELLING_APART:
         selection = msgspec.structs.replace(selection, distinct=tuple(each.name for each in statement.columns))
-    return with_texts(selection, partial(spelling.meant, options=feed.context.options))
+    return with_texts(selection, partial(spelling.meant_text, options=feed.context.options))
 
 
 def _object_entry(feed: FeedRequest, body: ObjectBody, columns: Sequence[Column]) -> FeedEntry:
@@ -165,7 +165,7 @@ def _table_rows(
     view = RepositoryView.read(cx, feed.repository, principals)
     if not names.type_prefix and statement.type in view.catalogue:
         return _object_rows(cx, principals, question, None, feed)
-    table = dql_tables.TABLES[statement.type](Asked(cx, principals, feed, directory))
+    table = dql_tables.TABLES[statement.type](TableQuestion(cx, principals, feed, directory))
     columns = statement.columns
     if columns is None:
         columns = tuple(Column(name, spelling.write_property(name, names), 0) for name in table.columns)

@@ -13,6 +13,7 @@ from muniment.ground.clock import Instant, timestamp
 from muniment.repository import bare_names
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.shapes.collections import FeedRequest
+from muniment.repository.api.shapes.representations import RELATION_PROPERTIES
 from muniment.repository.api.wire import format_names, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.store.filters import fixed
@@ -21,9 +22,10 @@ from muniment.repository.store.filters.fixed import ListedName
 from muniment.repository.store.filters.tree import Selection
 from muniment.repository.store.objects.types import object_types, type_lists
 from muniment.repository.store.objects.types.type_lists import ListedType
-from muniment.repository.store.people import Kind, ListedPerson, People
+from muniment.repository.store.people import Kind, ListedPerson, People, PeopleFilter
 from muniment.repository.store.permissions import acl_lists
 from muniment.repository.store.permissions.acl_lists import ListedAcl
+from muniment.repository.store.permissions.acls import AclSummary
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.relations import relation_types, relations
 from muniment.repository.store.relations.relations import ListedRelation, RelationFilter
@@ -41,7 +43,7 @@ class TableRow(NamedTuple):
     updated: Instant
 
 
-class Table(NamedTuple):
+class DqlTable(NamedTuple):
     """A table for one caller: its columns by neutral name, and how its rows are read and counted."""
 
     columns: tuple[str, ...]
@@ -50,7 +52,7 @@ class Table(NamedTuple):
     row: Callable[[Any], TableRow]
 
 
-class Asked(NamedTuple):
+class TableQuestion(NamedTuple):
     """Who asks for a table, and of whom."""
 
     cx: Connection
@@ -59,8 +61,8 @@ class Asked(NamedTuple):
     people: People | None
 
 
-def _people(asked: Asked, kind: Kind) -> Table:
-    feed, resource_id, directory = asked.feed, asked.feed.repository.resource_id, asked.people
+def _people(asked: TableQuestion, kind: Kind) -> DqlTable:
+    feed, directory, every = asked.feed, asked.people, PeopleFilter(asked.feed.repository.resource_id, kind)
     assert directory is not None  # noqa: S101 - dql asks for it first
 
     def row(member: ListedPerson) -> TableRow:
@@ -70,26 +72,28 @@ def _people(asked: Asked, kind: Kind) -> Table:
             for name, value in people.person_properties(person, names).items()
         }
         values["r_modify_date"] = timestamp(person.modified, utc="+00:00")
-        title = bare_names.short(person.id, feed.context.options)
+        title = bare_names.shown_name(person.id, feed.context.options)
         return TableRow(values, people.address_of(feed.here, person), title, person.modified)
 
     own = ("user_name", "user_login_name", "user_address") if kind == "user" else ("group_name", "group_display_name")
-    return Table(
+    return DqlTable(
         ("r_object_id", "description", *own, "r_modify_date"),
-        lambda stretch, selection: directory.page(resource_id, kind, None, stretch, selection),
-        lambda selection: directory.count(resource_id, kind, None, selection),
+        lambda stretch, selection: directory.page(every, stretch, selection),
+        lambda selection: directory.count(every, selection),
         row,
     )
 
 
-def _named(asked: Asked, path: str, columns: tuple[str, ...], members: Mapping[str, Mapping[str, str]]) -> Table:
+def _named(
+    asked: TableQuestion, path: str, columns: tuple[str, ...], members: Mapping[str, Mapping[str, str]]
+) -> DqlTable:
     cx, feed = asked.cx, asked.feed
 
     def row(member: ListedName) -> TableRow:
         own, made = f"{feed.here}/{path}/{member.name}", feed.repository.created
         return TableRow({"name": member.name, **members[member.name]}, own, member.name, made)
 
-    return Table(
+    return DqlTable(
         columns,
         lambda stretch, selection: fixed.fixed_page(cx, members, columns[1:], stretch, selection),
         lambda selection: fixed.count_fixed(cx, members, columns[1:], selection),
@@ -97,19 +101,19 @@ def _named(asked: Asked, path: str, columns: tuple[str, ...], members: Mapping[s
     )
 
 
-def _formats(asked: Asked) -> Table:
+def _formats(asked: TableQuestion) -> DqlTable:
     every = format_names.all_format_names(asked.feed.names)
     members = {name: {"description": kind, "mime_type": kind} for name, kind in every.items()}
     return _named(asked, "formats", ("name", "description", "mime_type"), members)
 
 
-def _relation_types(asked: Asked) -> Table:
+def _relation_types(asked: TableQuestion) -> DqlTable:
     kinds = relation_types.all_relation_types(asked.cx, asked.feed.repository.id)
     members = {kind.name: {"relation_name": kind.name, "description": kind.description} for kind in kinds}
     return _named(asked, "relation-types", ("name", "relation_name", "description"), members)
 
 
-def _types(asked: Asked) -> Table:
+def _types(asked: TableQuestion) -> DqlTable:
     cx, feed, names = asked.cx, asked.feed, asked.feed.names
     catalogue, repository = object_types.catalogue(cx, feed.repository.id), feed.repository
 
@@ -130,7 +134,7 @@ def _types(asked: Asked) -> Table:
 
     prefix = names.type_prefix
     attributes = ("attr_count", "attr_name", "attr_type", "attr_length", "attr_repeating")
-    return Table(
+    return DqlTable(
         ("name", "super_name", "label", "type_category", *attributes),
         lambda stretch, selection: type_lists.type_page(
             cx, repository.id, None, stretch, selection, type_prefix=prefix
@@ -140,59 +144,55 @@ def _types(asked: Asked) -> Table:
     )
 
 
-def _relations(asked: Asked) -> Table:
+def _relations(asked: TableQuestion) -> DqlTable:
     cx, feed, every = asked.cx, asked.feed, RelationFilter()
     who = feed.repository, asked.principals
 
     def row(member: ListedRelation) -> TableRow:
         relation = member.relation
-        values: dict[str, Written] = {
-            "r_object_id": relation.id,
-            "relation_name": relation.name,
-            "parent_id": relation.parent_id,
-            "child_id": relation.child_id,
-            "r_creator_name": relation.maker,
-            "r_creation_date": timestamp(relation.created, utc="+00:00"),
-        }
+        values = {name: read(relation) for name, read in RELATION_PROPERTIES.items()}
         return TableRow(values, f"{feed.here}/relations/{relation.id}", relation.id, relation.created)
 
-    return Table(
-        ("r_object_id", "relation_name", "parent_id", "child_id", "r_creator_name", "r_creation_date"),
+    return DqlTable(
+        tuple(RELATION_PROPERTIES),
         lambda stretch, selection: relations.relation_page(cx, *who, every, stretch, selection),
         lambda selection: relations.count_relations(cx, *who, every, selection),
         row,
     )
 
 
-def _acls(asked: Asked) -> Table:
-    cx, feed, repository_id = asked.cx, asked.feed, asked.feed.repository.id
+_ACL_PROPERTIES: Mapping[str, Callable[[AclSummary], Written]] = {
+    "r_object_id": lambda acl: acl.shown_id,
+    "object_name": lambda acl: acl.name,
+    "owner_name": lambda acl: acl.owner,
+    "acl_domain": lambda acl: acl.owner,
+    "description": lambda acl: acl.description,
+    "r_modify_date": lambda acl: timestamp(acl.modified, utc="+00:00"),
+}
+
+
+def _acls(asked: TableQuestion) -> DqlTable:
+    cx, feed, who = asked.cx, asked.feed, (asked.feed.repository.id, asked.principals)
 
     def row(member: ListedAcl) -> TableRow:
         acl = member.acl
-        values: dict[str, Written] = {
-            "r_object_id": acl.shown_id,
-            "object_name": acl.name,
-            "owner_name": acl.owner,
-            "acl_domain": acl.owner,
-            "description": acl.description,
-            "r_modify_date": timestamp(acl.modified, utc="+00:00"),
-        }
+        values = {name: read(acl) for name, read in _ACL_PROPERTIES.items()}
         return TableRow(values, f"{feed.here}/acls/{acl.shown_id}", acl.name, acl.modified)
 
-    return Table(
-        ("r_object_id", "object_name", "owner_name", "acl_domain", "description", "r_modify_date"),
-        lambda stretch, selection: acl_lists.acl_page(cx, repository_id, asked.principals, stretch, selection),
-        lambda selection: acl_lists.count_acls(cx, repository_id, asked.principals, selection),
+    return DqlTable(
+        tuple(_ACL_PROPERTIES),
+        lambda stretch, selection: acl_lists.acl_page(cx, *who, stretch, selection),
+        lambda selection: acl_lists.count_acls(cx, *who, selection),
         row,
     )
 
 
-Reader: TypeAlias = Callable[[Asked], Table]
+TableReader: TypeAlias = Callable[[TableQuestion], DqlTable]
 
-PEOPLE: Mapping[str, Reader] = {"user": partial(_people, kind="user"), "group": partial(_people, kind="group")}
+PEOPLE: Mapping[str, TableReader] = {"user": partial(_people, kind="user"), "group": partial(_people, kind="group")}
 """Tables that the directory holds."""
 
-TABLES: Mapping[str, Reader] = {
+TABLES: Mapping[str, TableReader] = {
     **PEOPLE,
     "acl": _acls,
     "format": _formats,

@@ -43,7 +43,8 @@ async def _answer(
     request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
 ) -> Response:
     query, names = parameters.read(request), context.names
-    object_id, user_id = query.get("object", "").strip(), bare_names.full(query.get("for", "").strip(), context.options)
+    object_id = query.get("object", "").strip()
+    user_id = bare_names.full_name(query.get("for", "").strip(), context.options)
     if not object_id:
         raise Malformed("Name the object to explain in the parameter 'object'.")
     here = caller.here

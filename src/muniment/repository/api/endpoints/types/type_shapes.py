@@ -76,8 +76,7 @@ def type_thing(
     """The inherited properties come first; without ``inherited`` they are left out."""
     definitions = catalogue.properties_of(kind.name)
     above = catalogue.properties_of(kind.parent).keys() if kind.parent and not inherited else frozenset()
-    document = _type_document(here, kind, names)
-    document["properties"] = [_property(each, names) for name, each in definitions.items() if name not in above]
+    document = _type_document(here, kind, [each for name, each in definitions.items() if name not in above], names)
     if not media_type.endswith("xml"):
         return Thing("type", document)
     attributes = {name: str(text) for name in ATTRIBUTES if (text := document.pop(name))}
@@ -105,7 +104,9 @@ def type_address(here: str, type_name: str, names: RepositoryNames) -> str:
     return f"{here}/types/{quote(spelling.write_type(type_name, names))}"
 
 
-def _type_document(here: str, kind: ObjectType, names: RepositoryNames) -> dict[str, Written]:
+def _type_document(
+    here: str, kind: ObjectType, shown: Sequence[PropertyDefinition], names: RepositoryNames
+) -> dict[str, Written]:
     own = type_address(here, kind.name, names)
     links: list[Written] = [{"rel": "self", "href": own}]
     if kind.parent is not None:
@@ -118,7 +119,7 @@ def _type_document(here: str, kind: ObjectType, names: RepositoryNames) -> dict[
         "label": kind.label or kind.name,
         "category": "standard",
         "parent": spelling.write_type(kind.parent, names) if kind.parent else None,
-        "properties": [],
+        "properties": [_property(each, names) for each in shown],
         "links": links,
     }
 

@@ -12,7 +12,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, filled, repository_column, repository_tables, required
+from muniment.database.connections import (
+    PreparedStatement,
+    repository_column,
+    repository_tables,
+    required,
+    required_columns,
+)
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import UnknownLink
@@ -30,7 +36,7 @@ links = sa.Table(
     repository_column(),
     required("caller", sa.String(320)),
     required("document", sa.LargeBinary),
-    *filled(sa.Integer, "format", "size"),
+    *required_columns(sa.Integer, "format", "size"),
     required("kept", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     sa.Index("ix_links_caller", "caller", "kept"),

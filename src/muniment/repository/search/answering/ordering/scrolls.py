@@ -15,7 +15,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, filled, repository_column, repository_tables, required
+from muniment.database.connections import (
+    PreparedStatement,
+    repository_column,
+    repository_tables,
+    required,
+    required_columns,
+)
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository import keys
 from muniment.repository.refusals import UnknownLink
@@ -36,9 +42,9 @@ _walks = sa.Table(
     required("caller", sa.String(320)),
     required("edition", sa.LargeBinary(8)),
     required("counters", sa.LargeBinary),
-    *filled(sa.Integer, "width", "hits"),
+    *required_columns(sa.Integer, "width", "hits"),
     required("cut", sa.Boolean),
-    *filled(sa.Integer, "format", "size"),
+    *required_columns(sa.Integer, "format", "size"),
     required("kept", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     sa.Index("ix_walks_caller", "caller", "kept"),

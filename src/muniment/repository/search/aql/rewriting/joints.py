@@ -117,7 +117,7 @@ def is_number(keywords: Either) -> bool:
     )
 
 
-def grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
+def with_grouped_numbers(parts: Sequence[Keywords]) -> Iterator[Keywords]:
     """Put neighbours together that may be the groups of a number, so that they also find it as one word.
 
     A number has many digits, or it is a code: a word of few capitals before its digits, as in ISO 9001. Groups that
@@ -148,7 +148,7 @@ def _fulltext(fulltext: Fulltext) -> Fulltext:
 def _keywords(keywords: Keywords) -> Keywords:
     match keywords:
         case Both():
-            parts = tuple(grouped([_keywords(part) for part in keywords.parts]))
+            parts = tuple(with_grouped_numbers([_keywords(part) for part in keywords.parts]))
             return parts[0] if len(parts) == 1 else msgspec.structs.replace(keywords, parts=parts)
         case _:
             return with_parts(keywords, _keywords)

@@ -231,7 +231,7 @@ def _plain(keywords: Keywords) -> _Plain | None:
             words: dict[Term, None] = {}
             needed: tuple[Keywords, ...] = ()
             unwanted: tuple[Without, ...] = ()
-            for part in joints.grouped(keywords.parts) if isinstance(keywords, Both) else keywords.parts:
+            for part in joints.with_grouped_numbers(keywords.parts) if isinstance(keywords, Both) else keywords.parts:
                 plain = _plain(part)
                 if plain is None or ((plain.needed or plain.unwanted) and isinstance(keywords, Either)):
                     return None

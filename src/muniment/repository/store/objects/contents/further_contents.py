@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import BigId, portions, repository_tables, required
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects.table import further_columns
@@ -77,7 +77,7 @@ def further_contents_of(cx: Connection, object_id: str) -> list[ObjectContent]:
 
 
 def count_further_contents(cx: Connection, object_id: str) -> int:
-    return count(cx, further_contents.c.object_id == object_id)
+    return count_where(cx, further_contents.c.object_id == object_id)
 
 
 def of_all(cx: Connection, object_ids: Collection[str]) -> Iterator[ObjectContent]:

@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, filled, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables, required_columns
 from muniment.database.statements import upsert
 from muniment.repository.refusals import QuotaExceeded
 from muniment.repository.store.objects.table import StoredObject
@@ -20,7 +20,7 @@ usage = sa.Table(
     "usage",
     repository_tables,
     sa.Column("owner_key", sa.String(400), primary_key=True),
-    *filled(sa.BigInteger, "objects", "bytes"),
+    *required_columns(sa.BigInteger, "objects", "bytes"),
 )
 
 

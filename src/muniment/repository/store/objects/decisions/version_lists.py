@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.statements import count
+from muniment.database.statements import count_where
 from muniment.ground.naming import fold_name
 from muniment.repository.store.filters import cursors, pages, tree
 from muniment.repository.store.filters.pages import Order, OrderKey
@@ -105,4 +105,4 @@ def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[Store
 
 def count_checkouts(cx: Connection, key: str) -> int:
     """Count in all repositories, whatever a caller's rights."""
-    return count(cx, table.c.lock_owner_key == key)
+    return count_where(cx, table.c.lock_owner_key == key)

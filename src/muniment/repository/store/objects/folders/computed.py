@@ -3,27 +3,30 @@
 Source: docs/interface.md, ours 2.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import portions
+from muniment.database.connections import PreparedStatement, portions
 from muniment.repository.store.objects.contents import further_contents
-from muniment.repository.store.objects.listing import object_acls, object_ids
-from muniment.repository.store.objects.listing.lists import browsable
+from muniment.repository.store.objects.listing import object_ids
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Value
 from muniment.repository.store.objects.table import StoredObject, objects
+from muniment.repository.store.permissions import acl_look_up
+from muniment.repository.store.permissions.acl_look_up import ShownAcl
+from muniment.repository.store.permissions.principals import Permission
 
 
-def values(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, dict[str, list[Value]]]:
+def computed_values(
+    cx: Connection, view: RepositoryView, several: Sequence[StoredObject], shown: Mapping[str, ShownAcl]
+) -> dict[str, dict[str, list[Value]]]:
     """Return the values of ``object_types.COMPUTED`` by object and property: some statements for each 500 objects.
 
     A cabinet is left out unless the caller may browse every folder on the way to it, and the owner of an ACL that the
     caller may not see, too.
     """
-    shown = object_acls.shown(cx, several, view.principals)
     pages = further_contents.page_counts(cx, [stored.id for stored in several if stored.content is not None])
     cabinets = _cabinets(cx, view, several)
     return {
@@ -47,12 +50,27 @@ def _cabinets(cx: Connection, view: RepositoryView, several: Sequence[StoredObje
 
 
 def _cabinets_of(cx: Connection, view: RepositoryView, folder_ids: Collection[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Return the cabinet of each folder that has no folder above it which the caller may not browse."""
+    steps: dict[str, tuple[str | None, int, str]] = {}
     for some in portions(sorted(folder_ids)):
-        columns = (objects.c.id.label("at"), objects.c.folder_id.label("above"))
-        first = sa.select(objects.c.id.label("first"), *columns).where(objects.c.id.in_(some), browsable(view))
-        up = first.cte("up", recursive=True)
-        next_step = sa.select(up.c.first, *columns).join_from(up, objects, objects.c.id == up.c.above)
-        up = up.union(next_step.where(browsable(view)))
-        found.update((row.first, row.at) for row in cx.execute(sa.select(up).where(up.c.above.is_(None))))
+        for folder_id, above, acl_id, owner_key in _ALL_ABOVE.all(cx, folders=some):
+            steps[folder_id] = above, acl_id, owner_key
+    shown = acl_look_up.shown_acls(cx, {acl_id for _, acl_id, _ in steps.values()}, view.principals)
+    found: dict[str, str] = {}
+    for folder_id in folder_ids:
+        at: str | None = folder_id
+        while at is not None:
+            above, acl_id, owner_key = steps[at]
+            if shown[acl_id].permitted < Permission.BROWSE and not view.principals.is_(owner_key):
+                break
+            if above is None:
+                found[folder_id] = at
+            at = above
     return found
+
+
+_STEP = tuple(objects.c[name] for name in ("id", "folder_id", "acl_id", "owner_key"))
+_FOLDERS = sa.select(*_STEP).where(objects.c.id.in_(sa.bindparam("folders", expanding=True))).cte("up", recursive=True)
+_ALL_ABOVE = PreparedStatement(
+    sa.select(_FOLDERS.union(sa.select(*_STEP).join_from(_FOLDERS, objects, objects.c.id == _FOLDERS.c.folder_id)))
+)

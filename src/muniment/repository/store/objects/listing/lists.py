@@ -328,13 +328,13 @@ def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> Pro
         return sa.false() if acl_id is None else objects.c.acl_id == acl_id
 
     def acl_matching(test: Test) -> sa.ColumnElement[bool]:
-        return objects.c.acl_id.in_(acls.with_names(view.repository.id, view.principals, test))
+        return objects.c.acl_id.in_(acls.acls_with_names(view.repository.id, view.principals, test))
 
     def acl_of(owner: str) -> sa.ColumnElement[bool]:
         return owned_acl(lambda name: name == fold_name(owner))
 
     def owned_acl(test: Test) -> sa.ColumnElement[bool]:
-        return objects.c.acl_id.in_(acls.with_owner(view.repository.id, view.principals, test))
+        return objects.c.acl_id.in_(acls.acls_with_owner(view.repository.id, view.principals, test))
 
     return find
 

@@ -19,17 +19,17 @@ from muniment.repository.store.permissions.principals import Principals
 
 def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
     """If the caller may assign the ACL, they can send this text."""
-    return shown(cx, [stored], principals)[stored.id].text
+    return shown_acls(cx, [stored], principals)[stored.id].text
 
 
-def shown(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, ShownAcl]:
+def shown_acls(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, ShownAcl]:
     """Return what ``shown_name`` returns for each of these objects, and the owner of its ACL, by the object's id.
 
     Entries without a named ACL have the object's owner.
     """
-    acls_shown = acl_look_up.shown(cx, {stored.acl_id for stored in several}, principals)
+    acls_shown = acl_look_up.shown_acls(cx, {stored.acl_id for stored in several}, principals)
     return {
-        stored.id: shown_acl if shown_acl.text else ShownAcl(stored.id, stored.owner, shown_acl.world)
+        stored.id: shown_acl if shown_acl.text else shown_acl._replace(text=stored.id, owner=stored.owner)
         for stored, shown_acl in [(stored, acls_shown[stored.acl_id]) for stored in several]
     }
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, filled, repository_column, repository_tables, required
+from muniment.database.connections import BigId, repository_column, repository_tables, required, required_columns
 from muniment.ground.clock import Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects import table
@@ -30,7 +30,7 @@ reindexings = sa.Table(
     # The counter of the last object that was looked at; null if all were.
     sa.Column("after", sa.BigInteger),
     # The position in the change log at which the last object was noted.
-    *filled(sa.BigInteger, "transaction", "sequence", "begun"),
+    *required_columns(sa.BigInteger, "transaction", "sequence", "begun"),
     sa.UniqueConstraint("repository_id", "property"),
 )
 
