@@ -11,11 +11,13 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import QuotaExceeded
 from muniment.repository.store import repositories
 from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.permissions import acl_entries, acl_lists, acls
 from muniment.repository.store.permissions.acl_names import AclQuota
 from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.conftest import Fresh
 from tests.counting import cost
+from tests.plans import work
 from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 MANY = {f"user {number}@demo": Permission.READ for number in range(999)}
@@ -178,3 +180,22 @@ def test_a_quota_is_exact_when_many_write_at_one_time(fresh: Fresh, now: Instant
         kept = acl_entries.entries_of(cx, [acl.id for acl in held])
         assert sum(map(len, kept.values())) == (0 if what == "acls" else 5)
     database.close()
+
+
+@pytest.mark.only("sqlite", "PostgreSQL plans by the rows there are.")
+def test_a_page_of_what_uses_an_acl_takes_no_more_the_more_objects_there_are(shelf: Shelf) -> None:
+    rare, common = (shelf.acl(name, {"owner": Permission.DELETE}, MARTA) for name in ("rare", "common"))
+
+    def asked(acl: acls.Acl) -> int:
+        view = shelf.view(MARTA)
+        return work(shelf.database, lambda cx: lists.page_of_acl(cx, view, acl.id, Stretch(None, 0, 5)))
+
+    def fill(number: int, acl: str) -> None:
+        for at in range(number):
+            shelf.add(f"{acl} {at}", acl=acl)
+
+    fill(10, "common")
+    few = asked(common)
+    fill(100, "common")
+    fill(10, "rare")
+    assert max(asked(common), asked(rare)) < 1.2 * few

@@ -148,19 +148,25 @@ def page_of_acl(
     They come in the order of the selection's sort, or if it has none, by counter. Raises what ``object_page`` raises.
     """
     properties, order = properties_of(cx, view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
-    return with_places(pages.fetch(cx, _of_acl(view, acl_id), properties, order, stretch, selection))
+    carrying, as_default = _of_acl(view, acl_id)
+    return with_places(pages.fetch(cx, carrying, properties, order, stretch, selection, Branch(as_default, {})))
 
 
 def count_of_acl(
     cx: Connection, view: RepositoryView, acl_id: int, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> int:
     """Count what ``page_of_acl`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count_members(cx, _of_acl(view, acl_id), properties_of(cx, view, type_prefix), selection)
+    carrying, as_default = _of_acl(view, acl_id)
+    properties = properties_of(cx, view, type_prefix)
+    return pages.count_members(cx, carrying, properties, selection, Branch(as_default, {}))
 
 
-def _of_acl(view: RepositoryView, acl_id: int) -> sa.Select[Any]:
-    uses_acl = sa.or_(objects.c.acl_id == acl_id, objects.c.default_acl_id == acl_id)
-    return sa.select(objects).where(objects.c.repository_id == view.repository.id, uses_acl, browsable(view))
+def _of_acl(view: RepositoryView, acl_id: int) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    # Each branch is read in the order of an index of its own. A condition on the repository, which is that of the ACL,
+    # would make SQLite read all of its objects.
+    every = sa.select(objects).where(browsable(view))
+    of_default = every.where(objects.c.default_acl_id == acl_id, objects.c.acl_id != acl_id)
+    return every.where(objects.c.acl_id == acl_id), of_default
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
