@@ -190,7 +190,7 @@ def alive(process: int) -> bool:
 def _open_files(process: int) -> list[str]:
     try:
         handles = list(Path(f"/proc/{process}/fd").iterdir())
-    except PermissionError:  # a confined process, which only root looks into
+    except (PermissionError, FileNotFoundError):  # confined, so that only root looks into it, or ended meanwhile
         return []
     found = []
     for handle in handles:

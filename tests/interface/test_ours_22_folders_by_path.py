@@ -104,8 +104,9 @@ def test_ours_22_the_root_is_a_place(tree: Tree) -> None:
     assert tree.reader.rows(f"{of_word} folder('/', descend)") == []
 
 
-def test_ours_22_a_pattern_of_many_gaps_is_decided_at_once(tree: Tree) -> None:
+def test_ours_22_a_pattern_of_many_gaps_is_decided_at_once(site: Site) -> None:
     """All combinations of places for its gaps would take for ever."""
+    tree = Tree(site)
     r = tree.mine.r
     long = tree.folder(tree.cabinet, "a" * 250)
     assert tree.names(f"{r}folder_path like '/{tree.word}/{'%a' * 9}%b'") == []
