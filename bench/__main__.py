@@ -98,7 +98,15 @@ def main() -> int:
         help="measure the server of this commit too, in turns with ours, and print the ratios; starts nothing else, "
         f"keeps no figures; all rows but {', '.join(row for group in GROUPS if group.here_only for row in group.rows)}",
     )
+    reading.add_argument(
+        "--stale",
+        action="store_true",
+        help="measure nothing: mark the rows of commits before the newest tag as stale, and no others",
+    )
     asked = reading.parse_args()
+    if asked.stale:
+        page.mark_stale(ROWS)
+        return 0
     chosen = frozenset(asked.only or (row for group in GROUPS if not group.asked_for for row in group.rows))
     # A run that is told to stop ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

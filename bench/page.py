@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ KEPT = Path(__file__).parent / "measured.json"
 """The lines of every row's last run. The file is in the project, so that a run of some rows keeps the others' lines."""
 
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
+
+_MEASURED = " Measured "
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -179,8 +182,18 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
         for line in kept.rows[row]:
             line.when = when
     KEPT.write_bytes(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+    _write(kept, rows, _machine())
+
+
+def mark_stale(rows: Sequence[str]) -> None:
+    """Write the page anew without measuring: rows that a newer tag has made stale since then are marked."""
+    machine = PAGE.read_text().split(MARKS[0])[1].lstrip().partition(_MEASURED)[0]
+    _write(msgspec.json.decode(KEPT.read_bytes(), type=Measured), rows, machine)
+
+
+def _write(kept: Measured, rows: Sequence[str], machine: str) -> None:
     every = [line for row in rows for line in kept.rows.get(row, [])]
-    PAGE.write_text(between(PAGE.read_text(), MARKS, _written(every)))
+    PAGE.write_text(between(PAGE.read_text(), MARKS, _written(every, machine)))
     print(f"\nWritten to {PAGE.relative_to(ROOT)}")
 
 
@@ -194,18 +207,31 @@ def between(page: str, marks: tuple[str, str], lines: Sequence[str]) -> str:
     return "\n".join([head + marks[0], *lines, marks[1] + tail])
 
 
-def _written(lines: Sequence[Line]) -> list[str]:
-    runs = sorted({line.when for line in lines if line.when})
-    marked = {when: f"({letter})" for letter, when in zip(ascii_lowercase, runs, strict=False)} if len(runs) > 1 else {}
-    said = [_machine(), ""]
-    if len(runs) == 1:
-        said[0] += f" Measured {runs[0]}."
-    else:
-        said[0] += " Measured " + "; ".join(f"{mark} {when}" for when, mark in marked.items()) + "."
-    said += [*table(lines, marked), ""]
+def _written(lines: Sequence[Line], machine: str) -> list[str]:
+    letters = dict(zip(sorted({line.when for line in lines if line.when}), ascii_lowercase, strict=False))
+    runs = "; ".join(f"({letter}) {when}" for when, letter in letters.items())
+    marked = {when: f"({letter}, stale)" if is_stale(when) else f"({letter})" for when, letter in letters.items()}
+    said = [f"{machine}{_MEASURED}{runs}.", "", *table(lines, marked), ""]
     remarks = [f"- **{line.work}**, beside {line.beside}: {line.remark}" for line in lines if line.remark]
     peers = sorted({line.versions for line in lines if line.versions})
     return [*said, "### Remarks of the run", "", *remarks, "", "### Versions", "", *(f"- {one}" for one in peers)]
+
+
+def runs_and_rows(page: str) -> dict[str, list[str]]:
+    """Read from the page when each run was, and the first cells of its rows."""
+    head, *rest = page.split(MARKS[0])[1].split(MARKS[1])[0].lstrip().splitlines()
+    runs = re.findall(r"\(([a-z])\) (.*?)(?=; \(|\.$)", head.partition(_MEASURED)[2])
+    works = [line.split(" | ")[0] for line in rest if line.startswith("| ")]
+    return {when: [work for work in works if re.search(rf"\({letter}\b[^)]*\)$", work)] for letter, when in runs}
+
+
+def is_stale(when: str) -> bool:
+    """Say whether a run was at a commit before the newest tag, whose code is another. False where git does not know."""
+    commit = when.rpartition(" commit ")[2].removesuffix("-dirty")
+    _, tag = _git("describe", "--tags", "--abbrev=0")
+    before, _ = _git("merge-base", "--is-ancestor", commit, tag)
+    differs, _ = _git("diff", "--quiet", commit, tag, "--", "src")
+    return (before, differs) == (0, 1)
 
 
 def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
@@ -252,6 +278,10 @@ def _machine() -> str:
 
 def commit() -> str:
     """Name the commit that is checked out, or the release where there is no git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"commit {said.stdout.strip()}" if said.returncode == 0 else f"release {version('muniment')}"
+    failed, named = _git("describe", "--always", "--dirty")
+    return f"release {version('muniment')}" if failed else f"commit {named}"
+
+
+def _git(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.strip()

@@ -1,5 +1,11 @@
 """The bench's page says what was met, what was missed and what was never measured."""
 
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
 from bench import page
 
 
@@ -22,3 +28,45 @@ def test_a_missed_target_and_a_skipped_peer_are_seen_in_the_table() -> None:
     assert ["**no**" in rows[0], "skipped" in rows[1], "broke" in rows[2]] == [True, True, True]
     assert ">= 2x" in rows[1]
     assert "yes" not in "".join(rows)
+
+
+def test_a_row_is_stale_when_a_newer_tag_has_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=Ana", "-c", "user.email=ana@example.org", *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+    def committed(file: str, text: str) -> str:
+        (folder / file).write_text(text)
+        git("add", ".")
+        git("commit", "-q", "-m", text)
+        return f"2026-11-23, commit {git('describe', '--always')}"
+
+    monkeypatch.setattr(page, "ROOT", folder)
+    git("init", "-q")
+    old = committed("src/code.py", "first")
+    assert not page.is_stale(old)
+    git("tag", "v1")
+    later, same = committed("src/code.py", "second"), committed("page.md", "the figures of the second")
+    assert not any(page.is_stale(each) for each in (old, later, same)), "the tag has the code of the first"
+    git("tag", "-m", "the release", "v2")
+    assert [page.is_stale(each) for each in (old, f"{old}-dirty", later, same)] == [True, True, False, False]
+    git("clone", "-q", "--depth", "1", folder.as_uri(), str(tmp_path / "shallow"))
+    with monkeypatch.context() as there:
+        there.setattr(page, "ROOT", tmp_path / "shallow")
+        assert not page.is_stale(old), "a clone without history does not know"
+
+    monkeypatch.setattr(page, "PAGE", folder / "page.md")
+    monkeypatch.setattr(page, "KEPT", folder / "measured.json")
+    lines = [page.Line(row=when, work=f"work of {when}", beside="", when=when) for when in (old, later)]
+    page.KEPT.write_bytes(msgspec.json.encode(page.Measured({line.row: [line] for line in lines})))
+    page.PAGE.write_text(f"{page.MARKS[0]}\nOn 2 cores. Measured then.\n{page.MARKS[1]}\n")
+    page.mark_stale([old, later])
+    assert page.PAGE.read_text().splitlines()[1].startswith("On 2 cores. Measured (a) 2026-11-23, commit ")
+    found = page.runs_and_rows(page.PAGE.read_text())
+    assert {when: [row.endswith(", stale)") for row in rows] for when, rows in found.items()} == {
+        old: [True],
+        later: [False],
+    }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
+from bench import page
 from muniment.directory import refusals as directory_refusals
 from muniment.directory.api import routes as directory_routes
 from muniment.directory.context import Directory
@@ -144,3 +145,11 @@ def test_every_clause_has_a_test_that_names_it() -> None:
     clauses = {"2.1", "2.2", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "3", "4.1", "4.2", "4.3", "4.4", "4.5"}
     clauses |= {"4.6", "5", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "7"}
     assert clauses <= named
+
+
+def test_rows_of_a_commit_before_the_newest_tag_are_marked_stale() -> None:
+    measured = page.runs_and_rows(page.PAGE.read_text())
+    assert measured
+    assert all(measured.values())
+    unmarked = [row for when, rows in measured.items() if page.is_stale(when) for row in rows if ", stale)" not in row]
+    assert not unmarked, "make bench measures them anew, or marks them: make bench ARGS=--stale"
