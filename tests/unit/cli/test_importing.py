@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -317,6 +318,35 @@ def test_an_import_waits_for_an_index_that_moves(
         assert behind.position >= changes.Position(0, 30), "it waited until the index was near"
     else:
         assert behind.looks < 50, "it did not wait for an index that nobody writes"
+
+
+def test_files_under_way_count_as_changes_that_the_index_lacks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five batches could be under way while none of their changes was seen, and the index had to catch up with all."""
+    waits, started = threading.Event(), list[int]()
+    original = mirror.Import._import
+
+    class Standing(Trailing):
+        def snapshot(self) -> Trailing:
+            if self.looks > 20:
+                waits.set()
+            return super().snapshot()
+
+    def held(self: mirror.Import, batch: list[file_tree.SourceFile]) -> object:
+        if not waits.is_set():
+            started.append(len(batch))
+        waits.wait(3)
+        return original(self, batch)
+
+    monkeypatch.setattr(backends, "reader", lambda *_: Standing(0))
+    monkeypatch.setattr(mirror.Import, "_import", held)
+    monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
+    monkeypatch.setattr(mirror, "_AHEAD", 25)
+    monkeypatch.setattr(mirror, "_LONGEST_WAIT", -1)
+    monkeypatch.setattr(mirror, "_STANDING_SECONDS", 1.0)
+    for number in range(60):
+        place.write(f"{number:02}.txt", "words")
+    assert "60 imported" in place.load("--threads", "4")
+    assert started == [10, 10, 10]
 
 
 def test_the_acl_and_the_owner_are_chosen(place: Place) -> None:

@@ -51,11 +51,11 @@ from muniment.repository.store.repositories import Repository
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""The import waits while the index lacks too many changes, so that searches find what others change: the first number
-if the oldest is older than ``_LONGEST_WAIT``, the second always.
+"""The import waits while the index lacks too many changes, with those of files under way, so that searches find what
+others change: the first number if the oldest is older than ``_LONGEST_WAIT``, the second always.
 """
 
-_LONGEST_WAIT: Instant = 6 * SECOND // 10
+_LONGEST_WAIT: Instant = 4 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
 """The import waits no longer, so that it can renew its lease in between."""
@@ -127,6 +127,7 @@ class Import:
         self._type_name = type_name
         # So that searches soon find what others write meanwhile.
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
+        self._under_way: dict[Future[list[_Result]], int] = {}
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
             folder,
@@ -175,22 +176,21 @@ class Import:
         self._type_name = self._type_for(self._type_name)
 
     def _import_all(self, threads: int, progress: Callable[[], None]) -> None:
-        under_way: set[Future[list[_Result]]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
             try:
                 for batch in self._batches():
                     self._keep_pace()
-                    under_way.add(pool.submit(self._import, batch))
-                    while len(under_way) > threads:
-                        ready_batches, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
+                    self._under_way[pool.submit(self._import, batch)] = len(batch)
+                    while len(self._under_way) > threads:
+                        ready_batches, _ = wait(self._under_way, _LONGEST_REST, FIRST_COMPLETED)
                         self._tenure.keep()
                         self._count(ready_batches, progress)
-                while under_way:
-                    ready_batches, under_way = wait(under_way, _LONGEST_REST)
+                while self._under_way:
+                    ready_batches, _ = wait(self._under_way, _LONGEST_REST)
                     self._tenure.keep()
                     self._count(ready_batches, progress)
             finally:
-                ready_batches, _ = wait(under_way)
+                ready_batches, _ = wait(self._under_way)
                 self._count(ready_batches, progress)
 
     def _keep_pace(self) -> None:
@@ -299,6 +299,8 @@ class Import:
         self._not_moved_yet.discard(path)
 
     def _count(self, ready_batches: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
+        for batch in ready_batches:
+            del self._under_way[batch]
         for result in (result for batch in ready_batches for result in batch.result()):
             self.report.add(printable(result.path), result.outcome, result.object_id)
             progress()
@@ -472,11 +474,12 @@ class Import:
         return _Result(file.path, "replaced", object_id)
 
     def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
-        if not changes.are_more_than(cx, repository_id, position, _AHEAD):
+        coming = sum(files for batch, files in self._under_way.items() if not batch.done())
+        if not changes.are_more_than(cx, repository_id, position, max(0, _AHEAD - coming)):
             return False
         noted_at = changes.waiting_since(cx, repository_id, position)
         waits_long = noted_at is not None and self._clock() - noted_at > _LONGEST_WAIT
-        return waits_long or changes.are_more_than(cx, repository_id, position, _MOST_AHEAD)
+        return waits_long or changes.are_more_than(cx, repository_id, position, max(0, _MOST_AHEAD - coming))
 
     def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
         record.keep_records(cx, self._repository.id, self._source, records)

@@ -41,7 +41,7 @@ log = structlog.get_logger("muniment.agent")
 _LOST = "Another machine rebuilds this index now: this machine did not renew its lease in time."
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
-_COMMIT_SECONDS = 0.4
+_COMMIT_SECONDS = 0.3
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
@@ -79,9 +79,10 @@ def catch_up(
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
     """A large commit takes less work for each line, but holds up whoever changed an object."""
-    if seconds > _COMMIT_SECONDS:
-        return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
-    return min(_MOST_CHANGES, 2 * limit) if change_count == limit else limit
+    if change_count < limit and seconds <= _COMMIT_SECONDS:
+        return limit
+    fitting = int(change_count * _COMMIT_SECONDS / seconds)
+    return max(_FEWEST_CHANGES, min(_MOST_CHANGES, 2 * limit, fitting))
 
 
 def run(

@@ -604,8 +604,15 @@ def test_an_index_of_another_format_is_rebuilt_by_itself(shelf: Shelf, tmp_path:
 
 @pytest.mark.parametrize(
     ("limit", "covered", "seconds", "next_limit"),
-    [(400, 400, 0.2, 800), (1500, 1500, 0.2, 2000), (400, 30, 0.2, 400), (2000, 1600, 0.8, 800), (400, 300, 3.0, 200)],
-    ids=["double", "most", "few lines wait", "too long", "fewest"],
+    [
+        (400, 400, 0.1, 800),
+        (1500, 1500, 0.2, 2000),
+        (400, 30, 0.2, 400),
+        (2000, 1600, 0.8, 600),
+        (400, 300, 3.0, 200),
+        (800, 800, 0.25, 960),
+    ],
+    ids=["double", "most", "few lines wait", "too long", "fewest", "what is within the time already hardly grows"],
 )
 def test_a_commit_is_as_large_as_the_time_allows(limit: int, covered: int, seconds: float, next_limit: int) -> None:
     assert agent.next_limit(limit, covered, seconds) == next_limit
