@@ -11,7 +11,9 @@ from muniment.repository.search.answering import results
 from muniment.repository.search.answering.inquiry import SearchQuestion
 from muniment.repository.search.aql import keywords, typed
 from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.search.index.contract import Answer, Search
 from muniment.repository.search.index.tantivy.engine import TantivyWriter
+from muniment.repository.search.index.tantivy.snapshot import TantivySnapshot
 from tests.shelf import MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")
@@ -72,6 +74,45 @@ PAIRS = [
     ("ABC-1234", "ABC\N{NON-BREAKING HYPHEN}1234", "ABC\N{NON-BREAKING HYPHEN}1235"),
     ("DN50", "DN 50", "DN 65"),
     ("ISO-9001", "ISO 9001", "ISO 9002"),
+    ("iPhone15", "iPhone 15", "iPhone 16"),
+    ("iPhone-15", "iPhone 15", "iPhone 14"),
+    ("windows11", "Windows 11", "Windows 10"),
+    ("Boeing-747", "Boeing 747", "Boeing 737"),
+    ("KX500A", "KX 500A", "KX 500B"),
+    ("M8x40", "M 8x40", "M 8x50"),
+    ("A4", "A 4", "A 5"),
+    ("10mm", "10 mm", "11 mm"),
+    ("1.5kg", "1.5 kg", "1.6 kg"),
+    ("100MHz", "100 MHz", "101 MHz"),
+    ("10m\N{SUPERSCRIPT TWO}", "10 m\N{SUPERSCRIPT TWO}", "11 m\N{SUPERSCRIPT TWO}"),
+    ("20\N{DEGREE SIGN}C", "20 \N{DEGREE SIGN}C", "21 \N{DEGREE SIGN}C"),
+    ("10km/h", "10 km/h", "11 km/h"),
+    ("1,234 kg", "1234 kg", "1235 kg"),
+    ("1234kg", "1,234 kg", "1,235 kg"),
+    ("1,234kg", "1234 kg", "1235 kg"),
+    ("100,000 km", "100000km", "100001km"),
+    ("1,234.56 kg", "1234.56 kg", "1234.57 kg"),
+    ("1,234 pumps", "1234 pumps", "1235 pumps"),
+    ("abc 1234", "ABC-1234", "ABD-1234"),
+    ("abc 1234", "ABC1234", "ABC1235"),
+    ("inv 20240001", "INV-20240001", "INW-20240001"),
+    ("covid 19", "COVID-19", "COVID-18"),
+    ("ABC-1234 pump", "ABC1234 pump", "ABC1235 pump"),
+    ("pump abc 1234", "pump ABC-1234", "pump ABD-1234"),
+    ("iPhone15 case", "iPhone 15 case", "iPhone 16 case"),
+    ("pipe 10 mm", "pipe 10mm", "pipe 11mm"),
+    ("de89 3704 0044 0532 0130 00", "DE89370400440532013000", "DE89370400440532013001"),
+    ("mt84 malt 0110 0001 2345 mtlc ast0 01s", "MT84MALT011000012345MTLCAST001S", "MT84MALT011000012345MTLCAST002S"),
+    ("089 / 123 45 67", "089/1234567", "089/1234568"),
+    ("089 / 123 45 67", "0891234567", "0891234568"),
+    ("089 / 123 45 67", "089-123-45-67", "089-123-45-68"),
+    ("030 \N{EN DASH} 12345-67", "(030) 1234567", "(030) 1234568"),
+    ("+49 89 / 123456", "+4989123456", "+4989123457"),
+    ("+49 (0)89 123456", "+49 89 123456", "+49 89 123457"),
+    ("+49 (0) 89/123456", "+4989123456", "+4989123457"),
+    ("fax 089 / 123 45 67", "fax 0891234567", "fax 0891234568"),
+    ("0-8044-2957-X", "080442957X", "080442958X"),
+    ("6ES7 315-2EH14-0AB0", "6ES7315-2EH14-0AB0", "6ES7315-2EH14-0AB1"),
 ]
 """Two spellings of one word, and another word that neither of them finds."""
 
@@ -95,6 +136,28 @@ def test_either_spelling_finds_both_in_one_order_and_no_other_word(
     finally:
         shelf.close()
     assert not wrong, "\n".join(["", *wrong])
+
+
+@pytest.mark.parametrize(("question", "searches"), [("pump ABC-1234", 2), ("abc 1234", 1), ("pump abc 1234", 2)])
+def test_where_all_words_are_found_no_further_search_asks_for_the_number(
+    repository_db: Database, tmp_path: Path, now: Instant, monkeypatch: pytest.MonkeyPatch, question: str, searches: int
+) -> None:
+    asked = []
+    search = TantivySnapshot.search
+
+    def counted(snapshot: TantivySnapshot, one: Search) -> Answer:
+        asked.append(one)
+        return search(snapshot, one)
+
+    shelf = Shelf(repository_db, tmp_path, now)
+    try:
+        shelf.add("named", "a pump ABC-1234")
+        shelf.catch_up()
+        monkeypatch.setattr(TantivySnapshot, "search", counted)
+        assert _asked(shelf, question)
+    finally:
+        shelf.close()
+    assert len(asked) == searches
 
 
 def _keep(shelf: Shelf, one: str, two: str, other: str) -> list[str]:

@@ -184,12 +184,12 @@ class Analyser:
         with_bigrams = variants.bigrams(text)
         ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
         one = text if len(exact_words) == 1 else joints.as_one(text)
-        spellings = self._variants_of_words(with_bigrams)
-        if one != text:
-            spellings += [one, *self._variants_of_words(one)]
+        spellings = [*self._variants_of_words(with_bigrams), one]
+        if one:
+            spellings += [*self._variants_of_words(one), joints.taken_apart(one)]
         for spelling in dict.fromkeys(spellings):
             exact = self.exact(spelling)
-            if exact:
+            if exact and spelling not in (text, with_bigrams):
                 ways += self._in_each_language(spelling, exact[0][1])
         if one and len(ways) > 1:
             # Each spelling of a number weighs what the one word weighs, so all give the same scores. Other spellings
@@ -210,6 +210,21 @@ class Analyser:
         forms = [one, self._exact(one[0][1] + patterns.JOINED)] if one else []
         forms = [*forms, written] if _has_digits(text) else [written, *forms]
         return [each for at, each in enumerate(forms) if each not in forms[:at]]
+
+    def sequences(self, text: str) -> list[list[tuple[int, str]]]:
+        """List the exact words of a text: as written, and with each spelling of the numbers in it."""
+        text = self.form(text)
+        spellings = [text]
+        if _has_digits(text):
+            words = [
+                (joints.as_one(word) or word) if _has_digits(word) else word
+                for word in joints.with_groups(variants.without_separators(text))
+            ]
+            apart = " ".join(map(joints.taken_apart, words))
+            by_thousands = " ".join([part for word in apart.split(" ") for part in variants.thousands(word) or [word]])
+            spellings += [" ".join(words), apart, by_thousands]
+        each = [self._exact(spelling) for spelling in spellings]
+        return [one for at, one in enumerate(each) if one not in each[:at]]
 
     def _variants_of_words(self, text: str) -> list[str]:
         asked = "" if self._asked == self.language else self._asked

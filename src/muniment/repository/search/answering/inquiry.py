@@ -27,7 +27,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
     The first page begins after ``start`` hits. With ``collapse``, ``paging``, but not ``results``, leaves out copies.
     ``meaning`` finds objects near in meaning; None does so if ``words`` is ``any``, and no search with sorts does. With
-    ``typed``, hits with the words in their sequence come first.
+    ``typed``, hits with the words in their sequence come first. ``words_held`` says that the caller may see an object
+    with all words.
     """
 
     query: Query = Query()
@@ -44,6 +45,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     meaning: bool | None = None
     locale: str = ""
     typed: bool = False
+    words_held: bool = False
 
 
 class Inquiry(msgspec.Struct, frozen=True):

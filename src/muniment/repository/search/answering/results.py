@@ -145,15 +145,18 @@ def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> Hi
     first = page if question.page == 1 else answer(strict.changed(page=1))
     if first.has_more or len(first.hits) >= question.items_per_page:
         return page
-    return answer(inquiry.changed(words="any"))
+    words_held = bool(first.hits) and question.meaning is not True and relaxation.proves_each_word(question.query)
+    if words_held and not may_widen(question, inquiry.memory, words_held=True):
+        return page
+    return answer(inquiry.changed(words="any", words_held=words_held))
 
 
-def may_widen(question: SearchQuestion, memory: SearchCache) -> bool:
+def may_widen(question: SearchQuestion, memory: SearchCache, *, words_held: bool = False) -> bool:
     """Return whether any word, or the meaning, can find more; with sorts, nothing can."""
     if question.query.sorts:
         return False
     by_meaning = memory.meaning is not None and question.meaning is not False
-    return relaxation.relax(question.query) is not None or (
+    return relaxation.relax(question.query, lambda _keywords: words_held) is not None or (
         by_meaning and relaxation.question(question.query) is not None
     )
 
@@ -228,7 +231,7 @@ def prepare(inquiry: Inquiry) -> Search:
     if question.typed and not question.query.sorts:
         inquiry = inquiry.changed(query=relaxation.with_sequence(question.query))
         question = inquiry.question
-    holds = cache(lambda keywords: _is_held(inquiry, keywords))
+    holds = cache(lambda keywords: question.words_held or _is_held(inquiry, keywords))
     relaxed_query = relaxation.relax(question.query, holds) if question.words == "any" else None
     bound_facets, query = _with_facets(inquiry, _bound(inquiry, relaxed_query or question.query))
     query = msgspec.structs.replace(query, locale=question.locale)
@@ -251,8 +254,8 @@ def prepare(inquiry: Inquiry) -> Search:
 def _is_held(inquiry: Inquiry, keywords: Keywords) -> bool:
     asked = Query(condition=Fulltext(keywords), all_versions=inquiry.question.query.all_versions)
     query = msgspec.structs.replace(_bound(inquiry, asked), locale=inquiry.question.locale)
-    search = Search(query, visibility.visible(inquiry, query), offset=0, limit=1, bare=True)
-    return inquiry.snapshot.search(search).hits != ()
+    search = Search(query, visibility.visible(inquiry, query), offset=0, limit=0)
+    return inquiry.snapshot.search(search).more
 
 
 def _near(inquiry: Inquiry, search: Search, holds: relaxation.Holds) -> Near | None:

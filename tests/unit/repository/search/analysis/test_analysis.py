@@ -123,6 +123,11 @@ def found(text: str, query: str) -> bool:
     return False
 
 
+def test_each_spelling_of_a_term_is_looked_up_once() -> None:
+    assert [way.words for way in ANALYSER.ways("pump")] == [[(0, "pump")]]
+    assert [[word for _, word in way.words] for way in ANALYSER.ways("abc1234")] == [["abc1234"], ["abc", "1234"]]
+
+
 def test_stems() -> None:
     stems = [{stem for _, stem in ANALYSER.stem(form)} for form in ("pump", "Pumps", "pumping", "pumped")]
     assert stems == [{"pump"}] * 4

@@ -3,7 +3,7 @@
 Question marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
 capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not".
 A number is right or wrong, so words with digits are relaxed only in a sentence, or if nothing that the caller may see
-has them. Source: docs/aql.md, "When not all words are found".
+has them. A name and its number are then words apart. Source: docs/aql.md, "When not all words are found".
 """
 
 import re
@@ -42,9 +42,6 @@ _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?:.*\d){5}|(?=.*[^\W\d_])(?:.*\d){3}")
 """A word with digits that names one thing: it has five digits, or letters and three digits."""
 
-_FEW_WORDS = 5
-"""More words than this are a sentence, and its numbers are words as any other unless they name one thing."""
-
 Holds: TypeAlias = Callable[[Keywords], bool]
 """Says whether the caller may see anything that meets keywords."""
 
@@ -53,6 +50,11 @@ def relax(query: Query, holds: Holds = lambda _keywords: False) -> Query | None:
     """Let any one word be enough; None if that cannot be."""
     relaxed = with_fulltexts(query, lambda fulltext: _relax(fulltext, holds))
     return None if relaxed.condition == query.condition else relaxed
+
+
+def proves_each_word(query: Query) -> bool:
+    """Return whether a hit of the query as written, unrelaxed, holds each of its words."""
+    return query.condition is None or _proves_each_word(query.condition)
 
 
 def left_out(query: Query) -> int:
@@ -70,8 +72,25 @@ def is_relaxed(keywords: Keywords | None) -> bool:
     return isinstance(keywords, AnyWord) or (isinstance(keywords, Both) and any(map(is_relaxed, keywords.parts)))
 
 
+def _proves_each_word(expression: Expression) -> bool:
+    match expression:
+        case ExpressionSet("AND", parts):
+            return all(map(_proves_each_word, parts))
+        case ExpressionSet():
+            return not any(isinstance(one, Fulltext) for one in singles(expression))
+        case Fulltext(keywords):
+            return not _has_choice(keywords)
+        case _:
+            return True
+
+
+def _has_choice(keywords: Keywords | None) -> bool:
+    return isinstance(keywords, Either) or (isinstance(keywords, Both) and any(map(_has_choice, keywords.parts)))
+
+
 def _relax(fulltext: Fulltext, holds: Holds) -> Fulltext:
     keywords, plain = fulltext.keywords, _plain_of(fulltext)
+    plain = None if plain is None else _with_words_apart(plain, holds)
     if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
         return fulltext
     numbers = _numbers(plain, holds)
@@ -98,7 +117,7 @@ class _Numbers(NamedTuple):
 
 def _numbers(plain: "_Plain", holds: Holds) -> _Numbers:
     words = [word for word in list(plain.words)[:MOST_WORDS] if _DIGIT.search(word.text)]
-    if len(plain.words) > _FEW_WORDS:
+    if len(plain.words) > joints.FEW_WORDS:
         words = [word for word in words if _NAME.match(word.text)]
     groups = {word: _in_groups(word) for word in words[:MOST_NUMBERS]}
     needed = tuple(groups.values())
@@ -106,6 +125,14 @@ def _numbers(plain: "_Plain", holds: Holds) -> _Numbers:
         return _Numbers(list(groups), needed)
     held = {word: of_word for word, of_word in groups.items() if len(groups) > 1 and holds(of_word)}
     return _Numbers(list(held), tuple(held.values()) if len(held) < 2 else (Either(tuple(held.values())),))
+
+
+def _with_words_apart(plain: "_Plain", holds: Holds) -> "_Plain":
+    apart = {word for word in plain.words if joints.may_be_apart(word.text) and not holds(_in_groups(word))}
+    if not apart:
+        return plain
+    words = [part for word in plain.words for part in (map(Term, word.text.split(" ")) if word in apart else (word,))]
+    return plain._replace(words=dict.fromkeys(words))
 
 
 def _in_groups(number: Term) -> Keywords:
@@ -181,6 +208,7 @@ def _without_words(expression: Expression, holds: Holds) -> tuple[tuple[Term, ..
             plain = _plain(keywords)
             if plain is None or plain.needed or not plain.words or len(plain.words) > MOST_WORDS:
                 return _joined(keywords), None
+            plain = _with_words_apart(plain, holds)
             held = (*_numbers(plain, holds).needed, *plain.unwanted)
             return tuple(plain.words), Fulltext(Both(held)) if held else None
         case ExpressionSet("AND", parts):

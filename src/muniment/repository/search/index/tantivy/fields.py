@@ -31,7 +31,7 @@ from muniment.repository.search.aql.values import keyword_values
 from muniment.repository.search.index.document import Document
 from muniment.repository.store.change_log.changes import START, Position
 
-FORMAT = 10
+FORMAT = 11
 """Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"

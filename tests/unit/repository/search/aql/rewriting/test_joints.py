@@ -13,7 +13,13 @@ from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext,
         ("an e-mail to O'Brien's U.S.A. office, don't", ["email", "OBrien", "dont", "USA"]),
         ("DE 123 456 789 ISBN 978-3", ["DE123456789", "123456789"]),
         ("GB29 NWBK 6016 1331 9268 19", ["GB29NWBK60161331926819"]),
+        ("de89 3704 0044 0532 0130 00", ["de89370400440532013000"]),
+        ("call 089 / 123 45 67 or +49 (0)30 / 12 34-56", ["0891234567", "4930123456"]),
+        ("+49 (0)89 123456", ["4989123456"]),
+        ("49 (0)89 123456", ["49089123456"]),
+        ("1,234 kg", ["1234kg"]),
         ("3.14 and 1,234 of v2.10.1 or 12 345", []),
+        ("2019 / 2020, 12 / 34 and 4711 - 0815", []),
         ("1 22 33 44 55 66 77 88 99 10 11 12 13", []),
         ("a--b -x- y' 'z", []),
         ("x-" * 200, []),
@@ -33,8 +39,13 @@ def test_words_with_joints_are_listed_without_them(text: str, words: list[str]) 
         ("AB12 CD34 EF56 GH78", "AB12 CD34 EF56 GH78"),
         ("ABC 1234", "ABC 1234"),
         ("DN 50", "DN 50"),
-        ("A 4", None),
-        ("dn 50", None),
+        ("A 4", "A 4"),
+        ("dn 50", "dn 50"),
+        ("iPhone 15", "iPhone 15"),
+        ("1,234 kg", "1,234 kg"),
+        ("budget 2024", None),
+        ("how long is a bolt of dn 50", None),
+        ("tel 0891234567", None),
         ("2024 report 12", None),
         ("2019 2020 2021", None),
     ],
@@ -66,6 +77,12 @@ def test_where_any_word_is_enough_a_number_counts_as_a_whole() -> None:
     assert widened.keywords.words == (Term("account"), Term("4111 1111 1111 1111"))
 
 
+def test_what_belongs_to_a_longer_number_or_a_unit_is_not_taken_with_the_word_before() -> None:
+    assert joints.with_groups("pipe 10 mm") == ["pipe", "10 mm"]
+    assert joints.with_groups("fax 089 123456") == ["fax", "089 123456"]
+    assert joints.with_groups("pump abc 1234") == ["pump", "abc 1234"]
+
+
 def test_a_number_in_groups_is_no_sequence_that_comes_first() -> None:
     def sequence(text: str) -> object:
         query = relaxation.with_sequence(Query((), Fulltext(keywords.read(text, QueryLimits()))))
@@ -74,4 +91,7 @@ def test_a_number_in_groups_is_no_sequence_that_comes_first() -> None:
         return widened.sequence
 
     assert sequence("4111 1111 1111 1111") is None
+    assert sequence("abc 1234") is None
+    assert sequence("call 4711-0815") is None
     assert sequence("red pump") is not None
+    assert sequence("red pump 12") is not None

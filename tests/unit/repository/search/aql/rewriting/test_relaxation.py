@@ -8,6 +8,7 @@ from muniment.repository.search.aql.tree import (
     AnyWord,
     Both,
     Either,
+    Expression,
     ExpressionSet,
     Fulltext,
     Keywords,
@@ -116,6 +117,30 @@ def test_words_with_digits_are_held_if_something_has_them() -> None:
     assert relaxed("x-1 2024", Both((one, other))) is None
     assert relaxed("x-1 2024", one, other) == AnyWord(read("x-1 2024"), (), (Either((one, other)),))
     assert relaxed("DN 50", code) is None
+
+
+def test_a_name_and_its_number_are_words_apart_if_nothing_has_both() -> None:
+    name, number = Term("abc"), Term("1234")
+    code = Both((name, number), loose=True)
+    assert relaxed("abc 1234", code) is None
+    assert relaxed("abc 1234 a", code) == AnyWord(A, (A,), (code,))
+    assert relaxed("abc 1234", number) == AnyWord(name, (name,), (number,))
+    assert relaxed("abc 1234") == AnyWord(read("abc 1234"), (name, number))
+
+
+@pytest.mark.parametrize(
+    ("condition", "proved"),
+    [
+        (Fulltext(read("a x-1 not b")), True),
+        (Fulltext(read("a or x-1")), False),
+        (Fulltext(read("a (b or x-1)")), False),
+        (ExpressionSet("AND", (Fulltext(read("a")), Property("title", "EQUAL", "b"))), True),
+        (ExpressionSet("OR", (Fulltext(read("a")), Fulltext(read("x-1")))), False),
+        (None, True),
+    ],
+)
+def test_a_hit_proves_each_word_unless_there_is_a_choice(condition: Expression | None, proved: bool) -> None:
+    assert relaxation.proves_each_word(Query(condition=condition)) is proved
 
 
 def test_in_a_sentence_only_words_with_digits_that_name_one_thing_are_held() -> None:

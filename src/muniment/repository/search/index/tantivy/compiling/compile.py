@@ -44,6 +44,9 @@ _NEIGHBOURS, _SLOP = 0.25, 2
 _AS_WRITTEN = 0.3
 """In a query for any of several words, a word exactly as written adds this fraction of its score."""
 
+_APART = 0.01
+"""If a number is all that is asked, its groups apart score this fraction, so that they come last."""
+
 _MOST_RANKED = 8
 """The words in a hit that match a ranked pattern decide its score; a further pattern scores all its hits alike."""
 
@@ -263,18 +266,27 @@ class Compiler:
                 return all_of(parts) if condition.operator == "AND" else any_of(parts)
             case Unless():
                 return all_of([], [self._condition(condition.condition, readable)])
-            case Fulltext(keywords):
-                found = Query.empty_query() if keywords is None else self._keywords(keywords, readable)
-                if condition.sequence is None:
-                    return found
-                sequence = Query.const_score_query(self.leaf(condition.sequence, readable), LEAD)
-                return Query.boolean_query([(Occur.Must, found), (Occur.Should, sequence)])
+            case Fulltext():
+                return self._fulltext(condition, readable)
             case Carries():
                 return silent(self._acls(frozenset(condition.acls)))
             case OneOf() | Between() | Like() | HasValue():
                 return silent(self._comparisons.query(condition))
             case _:
                 assert_never(condition)
+
+    def _fulltext(self, fulltext: Fulltext, readable: bool) -> Query:
+        keywords = fulltext.keywords
+        if keywords is None:
+            return Query.empty_query()
+        if isinstance(keywords, Either) and joints.is_number(keywords):
+            return self._number(keywords, readable, _APART)
+        found = self._keywords(keywords, readable)
+        if fulltext.sequence is None:
+            return found
+        spellings = self._analyser.sequences(fulltext.sequence.text)
+        sequence = any_of([self._words(_searched(readable).words, words) for words in spellings])
+        return Query.boolean_query([(Occur.Must, found), (Occur.Should, Query.const_score_query(sequence, LEAD))])
 
     def _keywords(self, keywords: Keywords, readable: bool) -> Query:
         match keywords:
@@ -285,8 +297,7 @@ class Compiler:
                 ]
                 return all_of(parts, exclusions)
             case Either() if joints.is_number(keywords):
-                groups, number = (self._keywords(part, readable) for part in keywords.parts)
-                return any_of([silent(groups), number])
+                return self._number(keywords, readable)
             case Either():
                 words = [part for part in keywords.parts if isinstance(part, Term)]
                 closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
@@ -299,6 +310,11 @@ class Compiler:
                 return self.leaf(keywords, readable)
             case _:
                 assert_never(keywords)
+
+    def _number(self, sought: Either, readable: bool, apart: float = 1) -> Query:
+        """Score a number as one word, and its groups elsewhere as words, so that either spelling gives the same."""
+        groups, number = (self._keywords(part, readable) for part in sought.parts)
+        return any_of([Query.boost_query(all_of([groups], [number]), apart), number])
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
         """Find any of ``sought.words``, or ``sought.first``, or else all ``sought.needed``.
