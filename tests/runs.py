@@ -78,6 +78,7 @@ LONG: tuple[str, ...] = (
     "e2e/test_backup.py::test_a_restore_killed_at_any_step_is_not_served_and_can_be_given_again",
     "corpus/test_cases.py::test_a_search_finds_what_a_person_would_expect",
     "e2e/test_exports.py::test_an_export_that_is_killed_goes_on",
+    "e2e/test_counts.py::test_each_kind_of_request_takes_what_the_table_says",
     "rights/test_every_address.py::test_a_guard_that_changes_while_a_request_is_under_way_is_obeyed",
     "unit/repository/store/content/test_archive.py::test_an_archive_that_is_given_up_is_let_go",
     "e2e/test_browser.py::test_every_page_fits_its_width_and_can_be_read",

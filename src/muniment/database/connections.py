@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from operator import methodcaller
@@ -33,6 +33,9 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """At so many pages (of 4 KiB) of SQLite's log, a commit copies them into the database file."""
 
+_REMEMBERED = "muniment_remembered"
+"""The option of a connection that holds what its snapshot has answered; one that writes has none."""
+
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
 _CONVENTION = {
@@ -47,6 +50,7 @@ directory_tables = sa.MetaData(naming_convention=_CONVENTION)
 repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 
 Item = TypeVar("Item")
+T = TypeVar("T")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """The database assigns such a key's values: SQLite does so for INTEGER only."""
 
@@ -207,7 +211,9 @@ class Database:
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
         with translated_errors(), self.engine.connect() as connection:
-            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            connection = connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True, **{_REMEMBERED: {}}
+            )
             with connection.begin():
                 if within is not None:
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(within * 1000))}")
@@ -227,9 +233,10 @@ class _Snapshot:
             self._connection = self._idle.pop()
         except IndexError:
             with translated_errors():
-                self._connection = _take_connection(self._engine)
+                self._connection = _take_connection(self._engine, **{_REMEMBERED: {}})
         self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
+        self._connection.get_execution_options()[_REMEMBERED].clear()
         if self._is_over is not None:
             self._driver.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
         return self._connection
@@ -459,6 +466,17 @@ def on_driver(
 
 def driver_of(connection: Connection) -> Any:
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
+
+
+def of_snapshot(connection: Connection, question: Hashable, ask: Callable[[Connection], T]) -> T:
+    """Ask once in each snapshot, and in a transaction that writes each time."""
+    remembered = connection.get_execution_options().get(_REMEMBERED)
+    if remembered is None:
+        return ask(connection)
+    if question not in remembered:
+        remembered[question] = ask(connection)
+    answer: T = remembered[question]
+    return answer
 
 
 @contextmanager

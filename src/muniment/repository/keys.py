@@ -126,6 +126,12 @@ def seal(cx: Connection) -> Seal:
     return _seal(key(cx, SEALS))
 
 
+def known_seal(engine: Engine) -> Seal | None:
+    """Return what ``seal`` has returned in this process, without a read."""
+    secret = _read_keys.get(engine, {}).get(SEALS)
+    return None if secret is None else _seal(secret)
+
+
 def key(cx: Connection, purpose: str) -> bytes:
     """Return 32 bytes, which never change, so they are remembered as long as the engine lives.
 

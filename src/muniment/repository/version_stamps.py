@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, of_snapshot, repository_tables
 
 _marks = sa.Table(
     "marks",
@@ -31,4 +31,8 @@ _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 def read(cx: Connection) -> SearchStamps:
     """``cx`` must be a snapshot."""
-    return SearchStamps(*(row[0] for row in _BY_NAME.all(cx)))
+    return of_snapshot(cx, SearchStamps, _read)
+
+
+def _read(cx: Connection) -> SearchStamps:
+    return SearchStamps(*[row[0] for row in _BY_NAME.all(cx)])

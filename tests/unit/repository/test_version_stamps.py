@@ -13,6 +13,7 @@ from muniment.repository.store.objects.types.object_types import ObjectType
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission
 from muniment.repository.version_stamps import SearchStamps
+from tests.counting import cost
 from tests.shelf import ADMIN, MARTA, Shelf
 
 WATCHED = {"acls": "acls", "acl_entries": "acls", "object_types": "types", "type_properties": "types"}
@@ -26,6 +27,18 @@ def read(shelf: Shelf) -> SearchStamps:
 def renewed(shelf: Shelf, before: SearchStamps) -> set[str]:
     after = read(shelf)
     return {name for name in SearchStamps._fields if getattr(before, name) != getattr(after, name)}
+
+
+def test_a_snapshot_reads_the_marks_once_and_a_transaction_that_writes_each_time(shelf: Shelf) -> None:
+    for _ in range(2):
+        with cost(shelf.database) as counted, shelf.database.read() as cx:
+            assert version_stamps.read(cx) == version_stamps.read(cx)
+        assert len(counted.statements) == 1
+    with shelf.database.begin() as cx:
+        before = version_stamps.read(cx)
+        acls.add(cx, shelf.repository.id, "ring", MARTA, {}, shelf.now)
+        assert version_stamps.read(cx) != before
+    assert read(shelf) != before
 
 
 def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:

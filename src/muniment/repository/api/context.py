@@ -83,6 +83,10 @@ class RepositoryContext:
     def names(self) -> RepositoryNames:
         return self.options.names
 
+    async def seal(self) -> Seal:
+        known = keys.known_seal(self.transactions.database.engine)
+        return await self.transactions.read(keys.seal) if known is None else known
+
     def thing_type(self, request: Request) -> str:
         """Raises NotAcceptable."""
         return spelling.negotiate(request, spelling.both(self.names))
@@ -367,7 +371,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
     check_number(names, most)
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     bearers_of, refusals = dict[str, Bearer](), dict[str, NotSignedIn]()
     if names:
         await _open(

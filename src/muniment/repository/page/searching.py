@@ -18,7 +18,6 @@ from starlette.responses import Response
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 from muniment.ground.xml import Element
-from muniment.repository import keys
 from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.api.endpoints.search import search, typed_questions
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
@@ -170,7 +169,7 @@ def done(request: Request) -> str:
 async def around(
     request: Request, context: RepositoryContext, session: PageSession, caller: Caller, asked: PageQuestion
 ) -> dict[str, Any]:
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     return {
         "asked": asked,
         "form_mark": frame.form_mark(seal, frame.session_cookie(request)),

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository import keys
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.page import frame
 from muniment.repository.page.asking import questions, sessions
@@ -46,7 +45,7 @@ async def show_form(request: Request, context: RepositoryContext) -> Response:
 async def sign_in(request: Request, context: RepositoryContext) -> Response:
     """Sign in to search."""
     form = await bodies.form(request)
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     frame.check_form(request, seal, form.get("csrf", ""), frame.form_cookies(request))
     to, name, password = _page_of_ours(form.get("to", "")), form.get("username", ""), form.get("password", "")
     wanted = _asked(to).repository
@@ -78,7 +77,7 @@ async def sign_out(request: Request, context: RepositoryContext) -> Response:
 
 async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
     """Raises Forged."""
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     frame.check_form(request, seal, form.get("csrf", ""), [frame.session_cookie(request)])
 
 
@@ -87,7 +86,7 @@ async def _shown(
 ) -> Response:
     cookies = frame.form_cookies(request)
     bound_to = cookies[0] if cookies else browser.new_mark()
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     values = {
         "form_mark": frame.form_mark(seal, bound_to),
         "to": to,

@@ -30,6 +30,17 @@ repositories = sa.Table(
 
 
 _GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
+_NAMES = PreparedStatement(
+    sa.select(repositories)
+    .where(repositories.c.name.in_(sa.bindparam("names", expanding=True)))
+    .order_by(repositories.c.name)
+)
+_GUARDED = PreparedStatement(
+    sa.select(repositories)
+    .where(repositories.c.resource_id.in_(sa.bindparam("guards", expanding=True)))
+    .order_by(repositories.c.name)
+    .limit(sa.bindparam("most"))
+)
 _BY_NAME = pages.Order((pages.OrderKey(repositories.c.name),), indexed=True)
 _OPEN = sa.select(repositories).where(repositories.c.resource_id != "")
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
@@ -124,7 +135,7 @@ def all_repositories(cx: Connection) -> list[Repository]:
 
 def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
     """List them by name."""
-    return _by_name(cx, repositories.c.name.in_(names))
+    return [Repository(*row) for row in _NAMES.all(cx, names=list(names))]
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
@@ -135,7 +146,7 @@ def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
 
 def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
     """List them by name."""
-    return _by_name(cx, repositories.c.resource_id.in_(resource_ids), limit=limit)
+    return [Repository(*row) for row in _GUARDED.all(cx, guards=list(resource_ids), most=limit)]
 
 
 def _by_name(cx: Connection, *where: sa.ColumnElement[bool], limit: int | None = None) -> list[Repository]:

@@ -79,6 +79,7 @@ def templates(package: str) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
+        auto_reload=False,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

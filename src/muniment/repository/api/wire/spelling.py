@@ -189,12 +189,14 @@ def reply(
 def feed(media_type: str, page: atom.Feed, options: RepositoryOptions) -> bytes:
     """Authors are shown by their bare names, where these mean them."""
     names = options.names
-    authors = {each.author: bare_names.shown_name(each.author, options) for each in page.entries}
-    entries = tuple(
-        each if authors[each.author] == each.author else msgspec.structs.replace(each, author=authors[each.author])
-        for each in page.entries
-    )
-    page = msgspec.structs.replace(page, entries=entries)
+    written_authors = dict.fromkeys([each.author for each in page.entries])
+    authors = {each: shown for each in written_authors if (shown := bare_names.shown_name(each, options)) != each}
+    if authors:
+        entries = [
+            msgspec.structs.replace(each, author=authors[each.author]) if each.author in authors else each
+            for each in page.entries
+        ]
+        page = msgspec.structs.replace(page, entries=tuple(entries))
     if not media_type.endswith("json"):
         return atom.as_xml(page, names.vocab_namespace, names.relevance_namespace)
     body = atom.as_json(page, f"{names.media_type}+json")

@@ -6,7 +6,6 @@ import msgspec
 from starlette.requests import Request
 
 from muniment.ground.naming import fold_name
-from muniment.repository import keys
 from muniment.repository.api.callers.callers import Bearer, PageSignIn
 from muniment.repository.api.callers.credentials import Pair, account_of
 from muniment.repository.api.callers.pairs import PairSignIn
@@ -82,7 +81,7 @@ async def sign_in(
 
 
 async def seal(context: RepositoryContext, session: PageSession) -> str:
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     return seal.seal(msgspec.json.encode(session), _SESSION)
 
 
@@ -90,7 +89,7 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
     """Raises NotSignedIn."""
     text = frame.session_cookie(request)
     if text:
-        seal = await context.transactions.read(keys.seal)
+        seal = await context.seal()
         try:
             return _decoder.decode(seal.open(text, _SESSION))
         except (BadSeal, msgspec.DecodeError):
@@ -119,7 +118,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
         chosen, bearer = next((each for each in opened if name in ("", each[0].name)), (None, None))
         if chosen is None or bearer is None:
             raise repositories.unknown(name)
-    seal = await context.transactions.read(keys.seal)
+    seal = await context.seal()
     caller = Caller(context, chosen, seal, bearer, request)
     await caller.prove()
     return caller

@@ -12,6 +12,7 @@ MORE = "…"
 
 _BEFORE = 60
 _NARROW_BLANKS = "\u00a0\u2007\u2009\u202f"
+_NARROW = frozenset(_NARROW_BLANKS)
 _NOISE = re.compile(
     r"(?m)([=\-_*#~+.·•─━═—–])(?:[ \t]*\1){3,}|^[ \t]*([=\-_*~])\2\2[ \t]*$"
     r"|^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?[ \t]*$"
@@ -19,7 +20,7 @@ _NOISE = re.compile(
 )
 """Rules, and the marks of Markdown: headings, bold words, the line below the head of a table."""
 
-_MAY_BE_NOISE = re.compile(r"([=\-_*#~+.·•─━═—–])[ \t]*\1|[#|]")
+_MAY_BE_NOISE = re.compile(r"([=\-_*#~+.·•─━═—–|])(?:[ \t]*\1|(?<=[#|]))")
 _WHITE = re.compile(rf"[^\S{_NARROW_BLANKS}]+")
 _SENTENCE_END = re.compile(
     r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
@@ -64,7 +65,9 @@ def cut(text: str, first: int, last: int) -> str:
 def _collapse(text: str) -> str:
     if _MAY_BE_NOISE.search(text):
         text = _NOISE.sub(lambda noise: " " if noise[0][0] != "*" or len(noise[0]) > 2 else "", text)
-    return " ".join(text.split()) if text.isascii() else _WHITE.sub(" ", text).strip()
+    if text.isascii() or _NARROW.isdisjoint(text):
+        return " ".join(text.split())
+    return _WHITE.sub(" ", text).strip()
 
 
 def _ending(text: str, least: int, most: int) -> str:

@@ -51,6 +51,7 @@ class Finder:
         self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
         self._seekers = {group: [group.seeker(wide=wide) for wide in (False, True)] for group in self._groups}
         self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
+        self._all_wanted = _wanted(self._all_patterns)
         self._beginners: Cache[tuple[_Group, str], Sequence[_Pattern]] = Cache(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
         )
@@ -64,8 +65,7 @@ class Finder:
 
         ``leaves`` are indexes, None all of them; an empty ``language`` is the analyser's own.
         """
-        patterns = self._patterns_of(leaves, language)
-        places = self._places(text, patterns, thorough) if patterns else []
+        places = self._places(text, self._wanted_of(leaves, language), thorough)
         return cutting.cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
@@ -79,16 +79,18 @@ class Finder:
 
     def occurs(self, text: str, leaf: int, language: str = "") -> bool:
         """Return whether the leaf with this index matches in a text, as far as ``_places`` searches the text."""
-        patterns = self._patterns_of([leaf], language)
-        return bool(patterns) and bool(self._places(text, patterns, True))
+        return bool(self._places(text, self._wanted_of([leaf], language), True))
 
-    def _patterns_of(self, leaves: Collection[int] | None, language: str) -> list["_Pattern"]:
+    def _wanted_of(self, leaves: Collection[int] | None, language: str) -> "_Wanted":
+        has_others = bool(self._analyser.others)
+        if leaves is None and not has_others:
+            return self._all_wanted
         patterns = self._all_patterns if leaves is None else [each for at in leaves for each in self._patterns[at]]
-        if not self._analyser.others:
-            return patterns
-        return [pattern for pattern in patterns if not pattern.kind.stemmed or pattern.kind.language == language]
+        if has_others:
+            patterns = [each for each in patterns if not each.kind.stemmed or each.kind.language == language]
+        return _wanted(patterns)
 
-    def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
+    def _places(self, text: str, wanted: "_Wanted", thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the pieces, of 65,536 characters, that are searched.
 
         The search ends after a piece in which every leaf matches; from the second on, after one by which any pattern
@@ -98,14 +100,11 @@ class Finder:
         It also ends after ``_STEPS`` steps: seeking a beginning counts as ``_SEEKING``, splitting as ``_SPLITTING``. If
         a ``thorough`` search finds nothing, variants get half as many.
         """
-        all_leaves = {pattern.leaf for pattern in patterns}
+        patterns, all_leaves, overlap, group_sizes = wanted
+        if not patterns:
+            return []
         steps, most = _STEPS, _EACH if len(all_leaves) > 1 else 1
-        overlap = max([len(pattern.beginning) for pattern in patterns])
         begin, end = 0, _PIECE if len(all_leaves) > 1 else _FIRST_PIECE
-        # A long beginning is rare. For a single leaf, others are sought in front of its match alone.
-        group_sizes = sorted(
-            Counter([pattern.group for pattern in patterns]).items(), key=lambda each: -len(each[0].beginning)
-        )
         places: list[_Place] = []
         while begin < len(text) and steps > 0:
             before = max(begin - 1, 0)  # The character before says whether a word begins here.
@@ -124,7 +123,8 @@ class Finder:
                             places.append((place, pattern))
                             left[pattern] -= 1
                             open_patterns -= not left[pattern]
-            places += self._near(text, places, [pattern for pattern in patterns if not left[pattern]])
+            if places:
+                places += self._near(text, places, [pattern for pattern in patterns if not left[pattern]])
             if (begin and (places or not thorough)) or {pattern.leaf for _, pattern in places} == all_leaves:
                 break
             begin, end = end, end + _PIECE
@@ -133,6 +133,8 @@ class Finder:
     def _near(self, text: str, places: Sequence["_Place"], used_up: Sequence["_Pattern"]) -> list["_Place"]:
         """Only the first matches of ``used_up`` are among the ``places``."""
         rare = [at for at, pattern in places if pattern not in used_up][:_RARE] if used_up else []
+        if not rare:
+            return []
         leaves = {pattern.leaf for _, pattern in places}
         if any({pattern.leaf for at, pattern in places if abs(at - one) < _WINDOW} == leaves for one in rare):
             return []
@@ -140,9 +142,10 @@ class Finder:
         for at in rare:
             blank = text.find(" ", at - _WINDOW, at) if at > _WINDOW else 0
             begin = blank if blank >= 0 else at
-            near += [
-                (begin + place, pattern) for place, pattern in self._by_splitting(text[begin : at + _WINDOW], used_up)
-            ]
+            part = text[begin : at + _WINDOW]
+            # Most common words are there as written, and what is written comes before its variants.
+            first = self._first(part, used_up, self._first(part, used_up, {}, as_written=True))
+            near += [(begin + first[pattern], pattern) for pattern in used_up if pattern in first]
         return near
 
     def _variants(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
@@ -217,15 +220,24 @@ class Finder:
         return tuple(beginners)
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
-        first: dict[_Pattern, int] = {}
-        missing = set(patterns)
-        for pattern, spans, at in self._starts(text, missing):
-            first[pattern] = spans[at].start
-            missing.remove(pattern)
+        first = self._first(text, patterns, {})
         return [(first[pattern], pattern) for pattern in patterns if pattern in first]
 
-    def _starts(self, text: str, wanted: set["_Pattern"]) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
-        """Only patterns in ``wanted`` are sought; the caller may remove some between two matches.
+    def _first(
+        self, text: str, patterns: Sequence["_Pattern"], known: Mapping["_Pattern", int], *, as_written: bool = False
+    ) -> Mapping["_Pattern", int]:
+        """Return where each pattern matches first."""
+        missing, first = set(patterns).difference(known), dict(known)
+        for pattern, spans, at in self._starts(text, missing, as_written=as_written):
+            first[pattern] = spans[at].start
+            missing.remove(pattern)
+        return first
+
+    def _starts(
+        self, text: str, wanted: set["_Pattern"], *, as_written: bool = False
+    ) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
+        """Only patterns in ``wanted`` are sought; the caller may remove some between two matches. With ``as_written``,
+        variants and joined words are left out.
 
         The text is split only once for all patterns that need its words in the same form, and each of its words is
         compared with all of them only once.
@@ -233,12 +245,35 @@ class Finder:
         for kind, of_kind in self._kinds.items():
             if wanted.isdisjoint(of_kind):
                 continue
-            spans = self._analyser.all_spans(text, kind.stemmed, kind.language)
+            splitting = self._analyser.spans if as_written else self._analyser.all_spans
+            spans = splitting(text, kind.stemmed, language=kind.language)
             beginners = _by_first_word({span.word for span in spans}, of_kind)
             for at, span in enumerate(spans):
                 for pattern in beginners.get(span.word, ()):
                     if pattern in wanted and (len(pattern.words) == 1 or pattern.matches(spans, at)):
                         yield pattern, spans, at
+
+
+class _Wanted(NamedTuple):
+    """What is sought in a text, with its leaves, the longest beginning, and how many patterns each group has.
+
+    A long beginning is rare, so it comes first. For a single leaf, others are sought in front of its match alone.
+    """
+
+    patterns: Sequence["_Pattern"]
+    leaves: set[int]
+    overlap: int
+    group_sizes: Sequence[tuple["_Group", int]]
+
+
+def _wanted(patterns: Sequence["_Pattern"]) -> _Wanted:
+    sizes = Counter([pattern.group for pattern in patterns])
+    return _Wanted(
+        patterns,
+        {pattern.leaf for pattern in patterns},
+        max([len(pattern.beginning) for pattern in patterns], default=0),
+        sorted(sizes.items(), key=lambda each: -len(each[0].beginning)),
+    )
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:

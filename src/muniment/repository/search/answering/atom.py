@@ -4,6 +4,7 @@ left out, so a feed is well-formed.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -243,12 +244,14 @@ def _clean(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+    if text.isprintable():  # as in ``_clean``, without another call for each text of an entry
+        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = _FORBIDDEN.sub("", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
     return _escape(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
-def _moment(instant: Instant) -> str:
-    return timestamp(instant, utc="+00:00")
+_moment = partial(timestamp, utc="+00:00")

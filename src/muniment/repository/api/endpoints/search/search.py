@@ -298,7 +298,7 @@ def _feed(inquiry: Inquiry, asked: AskedSearch, turned_page: TurnedPage, here: s
         items_per_page=page.items_per_page,
         links=tuple(links),
         total=page.total,
-        entries=tuple(entry(hit, here, inlined.get(hit.object_id)) for hit in page.hits),
+        entries=tuple([entry(hit, here, inlined.get(hit.object_id)) for hit in page.hits]),
         entry_links=asked.links,
         facets=(),
     )

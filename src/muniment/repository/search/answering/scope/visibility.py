@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from muniment.database.connections import of_snapshot
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.aql import bind
 from muniment.repository.search.aql.conditions import BoundQuery
@@ -72,7 +73,7 @@ def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]
     The arguments and the refusal are those of ``visible``.
     """
     names = bind.property_names(query.condition).union(page_properties)
-    return changes.hiding(
-        *(inquiry.cx, inquiry.repository.id, inquiry.snapshot.position, inquiry.options.max_pending_changes),
-        texts=_CHANGED_WITH_THE_TEXT in names,
-    )
+    about = inquiry.repository.id, inquiry.snapshot.position, inquiry.options.max_pending_changes
+    texts = _CHANGED_WITH_THE_TEXT in names
+    # A typed question is several searches of one snapshot.
+    return of_snapshot(inquiry.cx, (*about, texts), lambda cx: changes.hiding(cx, *about, texts=texts))

@@ -39,6 +39,7 @@ from muniment.repository.search.index.tantivy.compiling.compile import (
     CompiledQuery,
     Compiler,
     PermissionCache,
+    reads_alike,
 )
 from muniment.repository.search.index.tantivy.compiling.order import Ranked, Ranking
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, SeenCounts
@@ -201,9 +202,12 @@ class TantivySnapshot(reading.Reading):
         compiled_query = plan.compiled
         if compiled_query.leaves:
             seen_counts = self._seen_by(compiler, search.visible)
+            alike = reads_alike(search.visible)
             hits = seen_counts.compiled.answer(
-                query_bytes,
-                lambda: self._weighing(compiler, search, seen_counts, compiled_query.ranked).hits(search.query),
+                (query_bytes, alike),
+                lambda: self._weighing(compiler, search, seen_counts, compiled_query.ranked).hits(
+                    search.query, anywhere_only=alike
+                ),
                 _SIZES * len(query_bytes) + len(compiled_query.ranked) * rarity.MOST_FORMS * rarity.FORM_BYTES,
             )
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
@@ -307,9 +311,9 @@ class TantivySnapshot(reading.Reading):
         matches = self._matches(compiler, open_keys, leaves)
         hits = []
         for at, (score, address) in enumerate(ranked_hits):
-            budgets.check()
             excerpt, terms, text = excerpt_of_each[at], every_term, texts[at]
             if excerpt is None:
+                budgets.check()
                 leaf_matches = matches[_place(address)]
                 in_metadata = [leaf for leaf in range(len(leaves)) if leaf_matches[len(leaves) + leaf]]
                 anywhere = [leaf for leaf in range(len(leaves)) if leaf_matches[leaf]] if readable[at] else in_metadata

@@ -118,8 +118,8 @@ class Compiler:
         level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
         return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
-    def hits(self, query: BoundQuery) -> tuple[Query, Query]:
-        """Find matches anywhere, and in metadata.
+    def hits(self, query: BoundQuery, *, anywhere_only: bool = False) -> tuple[Query, Query]:
+        """Find matches anywhere, and in metadata, too, unless ``anywhere_only``.
 
         Raises what ``compile`` raises.
         """
@@ -131,7 +131,7 @@ class Compiler:
             return Query.boolean_query([*type_clauses, *condition_clauses] or [(Occur.Must, silent(Query.all_query()))])
 
         anywhere = query_of(readable=True)
-        by_keywords = query.condition is not None and has_keywords(query.condition)
+        by_keywords = not anywhere_only and query.condition is not None and has_keywords(query.condition)
         return anywhere, query_of(readable=False) if by_keywords else anywhere
 
     def comparison(self, condition: Condition) -> Query:
@@ -177,7 +177,8 @@ class Compiler:
         return self._finding(visible, lambda readable: self.leaf(term, readable))
 
     def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
-        anywhere, in_metadata = (silent(query_of(readable)) for readable in (True, False))
+        anywhere = silent(query_of(True))
+        in_metadata = anywhere if reads_alike(visible) else silent(query_of(False))
         return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
@@ -191,7 +192,7 @@ class Compiler:
 
     def only_browsable(self, visible: Visible) -> Query | None:
         """Return None if browsing and reading are the same for the caller."""
-        if _alike(visible):
+        if reads_alike(visible):
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
         not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
@@ -409,12 +410,13 @@ class Compiler:
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
-    return _alike(visible) or query.in_metadata is query.anywhere
+    return reads_alike(visible) or query.in_metadata is query.anywhere
 
 
 def _searched(readable: bool) -> fields.WordFields:
     return fields.ANYWHERE if readable else fields.METADATA
 
 
-def _alike(visible: Visible) -> bool:
+def reads_alike(visible: Visible) -> bool:
+    """Return whether the caller may read all that they may browse: then nothing is sought in metadata alone."""
     return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)

@@ -55,14 +55,14 @@ class SeenCounts:
     """How many objects one caller finds.
 
     Keys of ``counts`` are exact or not, and the word or pattern. ``compiled`` has weighted queries of the engine, by
-    the search's query as JSON; ``completions`` go by the earlier words' query as JSON, the letters, and the wanted
-    number.
+    the search's query as JSON, and whether the caller may read all that they see; ``completions`` go by the earlier
+    words' query as JSON, the letters, and the wanted number.
     """
 
     def __init__(self) -> None:
         self.counts: Cache[tuple[bool, str | Pattern], int] = Cache(_WORDS)
         self.forms: Cache[Pattern, Forms] = Cache(_WORDS)
-        self.compiled: Cache[bytes, tuple[Query, Query]] = Cache(_QUERY_BYTES)
+        self.compiled: Cache[tuple[bytes, bool], tuple[Query, Query]] = Cache(_QUERY_BYTES)
         self.completions: Cache[tuple[bytes, str, int], list[WordCount]] = Cache(_COMPLETIONS)
 
 
