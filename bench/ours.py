@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from bench.checkout import Checkout, as_it_was
 from bench.load import Request, bearer
 from bench.processes import Program, free_port, started
+from muniment.database.audit import SYSTEM, acting
 from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.sign_in.passwords import hash_new
 from muniment.ground import clock
@@ -69,6 +70,7 @@ class Data:
         return DataFolder(self.folder, None, self.overrides)
 
 
+@acting(SYSTEM, clock.now)
 def prepare(folder: Path, *overrides: str) -> Data:
     """Make a data folder: ana in six of eight groups one inside another, a client, forty ACLs.
 
@@ -106,6 +108,7 @@ def prepare_at(checkout: Checkout, folder: Path, *overrides: str) -> Data:
 
 
 @as_it_was
+@acting(SYSTEM, clock.now)
 def join_many(data: Data, groups: int) -> None:
     """Add the user ben, who is in so many groups. The groups of ana are among them, so ben reads what ana reads."""
     data_folder = data.opened()
@@ -121,6 +124,7 @@ def join_many(data: Data, groups: int) -> None:
 
 
 @as_it_was
+@acting(SYSTEM, clock.now)
 def fill(data: Data, texts: Iterable[str]) -> None:
     """Keep the texts as documents whose files have been read, and make the index of them.
 

@@ -5,14 +5,18 @@ import itertools
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import settings
 
+from muniment.database import audit
+from muniment.database.audit import Actor
 from muniment.database.connections import Database, Half
 from muniment.ground.clock import Instant
+from muniment.ground.clock import now as present
 from muniment.repository.search.analysis import compounds
 from tests import runs
 from tests.clock import NOON, Clock
@@ -41,6 +45,10 @@ def _write_lines_as_text() -> None:
 
 
 _write_lines_as_text()
+
+# What a test decides itself, in any thread, the tester decides. Behind ``Transactions`` nobody does, as in a server.
+_TESTER = audit._Acting(lambda: Actor("tester", "test"), present)
+audit._acting = ContextVar("tests", default=_TESTER)
 
 # A shell without job control starts background jobs that ignore Ctrl-C, and so would each process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

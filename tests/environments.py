@@ -1,6 +1,7 @@
 """Environments for other people's programs that need what the house has in other versions, or not at all."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -17,17 +18,31 @@ FETCH_SECONDS = 300
 """How long fetching a file may take."""
 
 
-def environment(lock: Path, *options: str) -> Path:
+def environment(lock: Path, *options: str, python: str = sys.executable) -> Path:
     """Give an environment that holds what the lock lists, made if it is not there yet; ``options`` go to pip.
 
     Where no package registry is to be reached, the test is skipped.
     """
-    mark = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    mark = hashlib.sha256(lock.read_bytes() + sys.version.encode() + python.encode()).hexdigest()[:16]
     with _folder(f"{lock.stem}-{mark}") as folder:
         if not (folder / "ready").exists():
-            _make(folder, "--require-hashes", *options, "-r", str(lock))
+            _make(folder, "--require-hashes", *options, "-r", str(lock), python=python)
             (folder / "ready").touch()
     return folder
+
+
+def newest_python() -> str:
+    """Give the newest Python of this machine: in the path, or among those that pyenv keeps."""
+    kept = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin/python3.1?")
+    named = [Path(found) for minor in range(12, 20) if (found := shutil.which(f"python3.{minor}"))]
+    working = {sys.version_info[:2]: sys.executable}
+    for each in (*kept, *named):
+        asked = [str(each), "-c", "import ensurepip, sys; print(*sys.version_info[:2])"]
+        told = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        if told.returncode == 0:
+            major, minor = map(int, told.stdout.split())
+            working[major, minor] = str(each)
+    return working[max(working)]
 
 
 def node_environment(locked: Path) -> Path:
@@ -104,8 +119,8 @@ def with_our_wheel(folder: Path) -> Path:
     return environment
 
 
-def _make(folder: Path, *what: str) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=120)
+def _make(folder: Path, *what: str, python: str = sys.executable) -> None:
+    subprocess.run([python, "-m", "venv", "--clear", folder], check=True, timeout=120)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     done = subprocess.run([*pip, *what], capture_output=True, text=True, timeout=900, check=False)
     if "Failed to establish a new connection" in done.stdout + done.stderr:

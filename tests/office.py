@@ -18,18 +18,28 @@ from muniment.directory.oauth.access import AccessCache
 from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.token_requests import JointRequest, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
-from muniment.directory.options import DirectoryOptions
+from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import SignInRefused
+from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
+from muniment.directory.sign_in.tickets import Ticket
 from muniment.ground.caches import Cache
-from muniment.ground.clock import Instant
+from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Refusal
 
 SCOPE = "resource:My+API"
 PASSWORD = "correct horse battery staple"
 HOME = "192.0.2.1"
 HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
+
+
+def page_ticket(
+    cx: sa.Connection, names: DirectoryNames, user_id: int, resource_id: str, now: Instant, seconds: int = 3600
+) -> str:
+    """Give a ticket such as the sign-in page gives."""
+    ticket = Ticket(user_id=user_id, resource_id=resource_id, expires=now + seconds * SECOND)
+    return tickets.issue(cx, names, ticket, 1000, now)
 
 
 class Office:

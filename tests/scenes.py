@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from muniment import app
 from muniment.database import connections
 from muniment.directory.administration import decisions
-from muniment.directory.entries import editing, entries, memberships, resources, system
+from muniment.directory.entries import credentials, editing, entries, memberships, resources, system
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in import passwords
@@ -200,7 +200,7 @@ class World:
     def remove_group(self, name: str) -> None:
         """Delete a group of partition demo."""
         with self.directory_db.begin() as cx:
-            editing.delete(cx, entries.find_group(cx, self.names, f"{name}@{self.partition}"))
+            editing.delete(cx, entries.find_group(cx, self.names, f"{name}@{self.partition}"), self.clock())
 
     def resource(self, *, activated: bool = False, word: str = "Resource") -> resources.Resource:
         """Register a protected API that admits nobody yet."""
@@ -259,6 +259,12 @@ class World:
             with FileStore(self.installation.content).local(job.content_key) as file:
                 queue.finish(cx, job, file.read().decode("utf-8", "replace"), self.clock())
         return True
+
+    def secret_of_client(self, client_id: str) -> str | None:
+        """Tell what is kept of a client's secret."""
+        with self.directory_db.read() as cx:
+            found = credentials.find_of_client(cx, client_id)
+        return found.secret_hash if found else None
 
     def _make(self) -> None:
         now = self.clock()

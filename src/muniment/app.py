@@ -34,6 +34,7 @@ from muniment.installation import backends
 from muniment.installation.layout import Installation
 from muniment.installation.settings import Settings
 from muniment.integration import directory_callers, guards
+from muniment.integration.directory_dependencies import RepositoryDependencies
 from muniment.integration.directory_people import DirectoryPeople
 from muniment.integration.people_changes import DirectoryPeopleChanges
 from muniment.integration.person_removal import Holdings
@@ -53,7 +54,7 @@ from muniment.repository.store.content.deferring import DeferringStore
 from muniment.repository.store.people import People, PeopleChanges
 from muniment.repository.store.permissions.principals import Principals
 from muniment.web.addresses import Addresses
-from muniment.web.answers.responses import ErrorCode
+from muniment.web.answers.responses import ErrorCode, Shape
 from muniment.web.fast_path import FastFront
 from muniment.web.requests.access_log import AccessLog
 from muniment.web.requests.cors import Cors
@@ -86,7 +87,7 @@ def build(
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             if halves.directory is not None:
-                front.addresses = directory_routes.table(settings.directory.names).at_once(halves.directory)
+                front.addresses = directory_routes.at_once(halves.directory)
             try:
                 yield
             finally:
@@ -159,7 +160,10 @@ def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
     stack.callback(password_gate.close)
     settings = halves.installation.settings
     search_path = search_page_frame.PREFIX if _offers_search_page(settings) else ""
-    return Directory(transactions, settings.directory, password_gate, halves.clock, search_path)
+    dependencies = RepositoryDependencies(
+        database, settings.directory.names, halves.clock, lambda: _present_holdings(halves)
+    )
+    return Directory(transactions, settings.directory, password_gate, halves.clock, search_path, dependencies)
 
 
 def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext:
@@ -188,6 +192,12 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
             synonyms, backends.meaning(installation), partial(repository_spelling.meant_text, options=options)
         ),
     )
+
+
+def _present_holdings(halves: Halves) -> Holdings | None:
+    if halves.directory is None or halves.repository is None or halves.repository.options.tokeninfo_url:
+        return None
+    return _holdings(halves, halves.directory, halves.repository.transactions.database)
 
 
 def _holdings(halves: Halves, directory: Directory, database: Database) -> Holdings:
@@ -220,7 +230,7 @@ def attributes(settings: Settings) -> Attributes:
 
 
 def _sensitive_prefixes(settings: Settings) -> list[str]:
-    prefixes = [f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else []
+    prefixes = directory_spelling.prefixes(settings.directory) if "directory" in settings.halves else []
     return [*prefixes, search_page_frame.PREFIX] if _offers_search_page(settings) else prefixes
 
 
@@ -229,10 +239,11 @@ def _offers_search_page(settings: Settings) -> bool:
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
-    directory_prefix, repository_prefix = settings.directory.names.prefix, settings.repository.names.prefix
-    shapes = {}
+    repository_prefix = settings.repository.names.prefix
+    shapes: dict[str, Shape] = {}
     if "directory" in settings.halves:
-        shapes[f"/{directory_prefix}/"] = directory_spelling.shape(settings.directory.names)
+        shape = directory_spelling.shape(settings.directory)
+        shapes |= {f"{prefix}/": shape for prefix in directory_spelling.prefixes(settings.directory)}
     if "repository" in settings.halves:
         shapes[f"/{repository_prefix}/"] = repository_spelling.error_shape(settings.repository.names)
 

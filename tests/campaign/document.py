@@ -107,6 +107,15 @@ _QUERY: Mapping[str, Json] = {
     "related-object-id": text(Prop.DOCUMENT, Prop.FOLDER, "0900000100ffffff"),
     "related-object-role": text("any", "parent", "child"),
     "relation-name": text("peer", Prop.RELATION_TYPE, "nothing"),
+    "attrsAsKeys": text("true", "false", "x"),
+    "attrs_as_keys": text("true", "false", "x"),
+    "attrs": text("mail", "mail,memberOf", ","),
+    "page_size": text("1", "2", "0", "100000"),
+    "next_page_cookie": text("", "x", "MQ=="),
+    "where_filter": text("camp", "*", "(cn=campaign*)", "\\"),
+    "where_partition_name": text(Prop.HOME, Prop.PARTITION, "nowhere"),
+    "where_location": text(Prop.UNIT, "ou=Root", "nowhere"),
+    "where_state": text("enabled", "disabled", "x"),
 }
 _NOT_OFFERED: Mapping[str, Json] = {
     "access_token": text(Prop.TOKEN),
@@ -130,7 +139,6 @@ _PATHS: Mapping[str, Json] = {
     "member": {"enum": [Prop.NEWCOMER, Prop.USER, "nobody@nowhere", "%00"]},
     "relation_type": {"enum": [Prop.RELATION_TYPE, f"{Prop.RELATION_TYPE}.xml", "peer", "nothing", "%00"]},
     "token": {"enum": [Prop.TOKEN, Prop.DEAD_TOKEN, "x" * 60]},
-    "resource_id": {"enum": [Prop.RESOURCE, Prop.IDLE_RESOURCE, "x"]},
     "page": {"enum": ["settings.md", "settings", "decisions", "decisions/0001-the-stack.md", "../pyproject.toml"]},
     "rest": {"type": "string"},
     "search": {"enum": [Prop.SEARCH, f"{Prop.SEARCH}.xml", Prop.TEMPLATE, "5300000000000000", "%00"]},
@@ -138,6 +146,17 @@ _PATHS: Mapping[str, Json] = {
     "format": {"enum": ["pdf", "pdf.json", "crtext", "nothing", "%00"]},
     "location": {"enum": ["local", "local.xml", "nothing", "%00"]},
     "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
+    "user": {"enum": [Prop.NEWCOMER, "nobody@nowhere", "x", "%00"]},
+    "group": {"enum": [Prop.GROUP, Prop.INNER_GROUP, "nobody@nowhere", "%00"]},
+    "role": {"enum": [Prop.ROLE, "nobody@nowhere", "x", "%00"]},
+    "unit": {"enum": [Prop.UNIT, "ou=nothing", "x", "%00"]},
+    "partition": {"enum": [Prop.PARTITION, "nowhere", "%00"]},
+    "resource": {"enum": [Prop.ADDED_RESOURCE, Prop.IDLE_RESOURCE, "nothing", "%00"]},
+    "access_role": {"enum": [Prop.ADDED_ACCESS, "Access to nothing", "x", "%00"]},
+    "client": {"enum": [Prop.ADDED_CLIENT, "nothing", "%00"]},
+    "attribute": {"enum": [Prop.ATTRIBUTE, "nothing", "%00"]},
+    "handler": {"enum": ["saml", "nothing", "%00"]},
+    "entry": {"enum": [Prop.UNIT, "cn=nobody", "x", "%00"]},
 }
 """What stands in a path: mostly what is there. ``raw`` puts anything else there."""
 

@@ -4,6 +4,7 @@ Each is a schema. Values are words for what is on the stage, near misses, and an
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -324,7 +325,13 @@ _MADE: Mapping[str, Callable[[], Json]] = {
 """By how an address ends; the first that fits counts."""
 
 
+BY_REST = re.compile(r"/dirws/(?:rest|v1)(?=/)(?!/authentication/(?:oauth/|tokeninfo$))")
+"""How the addresses of the directory by REST begin; their own descriptions are good enough."""
+
+
 def schema(path: str) -> Json | None:
     """Describe the bodies to be made for an address; None for one whose own description is good enough."""
+    if BY_REST.match(path):
+        return None
     made = next((make for end, make in _MADE.items() if path.endswith(end)), None)
     return made() if made else None

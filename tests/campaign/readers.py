@@ -19,7 +19,7 @@ from starlette.requests import Request
 from muniment.database import connections, schema
 from muniment.directory.administration import decisions
 from muniment.directory.api import oauth
-from muniment.directory.api import resources as activation
+from muniment.directory.api.rest import callers
 from muniment.directory.entries import names
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
@@ -83,8 +83,8 @@ def _text(data: bytes) -> str:
 
 
 def _asked(name: str, value: bytes) -> Request:
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(name.encode(), value)]}
-    return Request(scope)
+    scope = {"type": "http", "scheme": "https", "method": "GET", "path": "/", "query_string": b""}
+    return Request({**scope, "headers": [(name.encode(), value)]})
 
 
 @cache
@@ -152,7 +152,7 @@ def _credentials(data: bytes) -> None:
     request = _asked("authorization", data)
     with suppress(Refusal):
         oauth._basic(request)
-    activation.bearer(request)
+    callers.presented(request, _DIRECTORY)
 
 
 def _addresses(data: bytes) -> None:

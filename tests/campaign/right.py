@@ -11,7 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from muniment.repository.options import RepositoryNames
-from tests.campaign.json_bodies import Json
+from tests.campaign.by_rest import BODIES, PLACES
+from tests.campaign.json_bodies import BY_REST, Json
 from tests.campaign.stage import Prop
 
 _JSON = "application/json"
@@ -133,6 +134,7 @@ _BODIES: Mapping[str, tuple[Json, ...]] = {
 """By method and by how an address ends; the longest ending that fits counts."""
 
 _PLACES: Mapping[str, str] = {
+    **PLACES,
     "{repository}": Prop.REPOSITORY,
     "/folders/{id}": Prop.FOLDER,
     "/cabinets/{id}": Prop.CABINET,
@@ -148,7 +150,6 @@ _PLACES: Mapping[str, str] = {
     "{id}": Prop.DOCUMENT,
     "{relation_type}": Prop.RELATION_TYPE,
     "{token}": Prop.TOKEN,
-    "{resource_id}": Prop.IDLE_RESOURCE,
     "{page}": "settings.md",
     "{rest}": "nowhere",
     "{search}": Prop.SEARCH,
@@ -168,8 +169,11 @@ _PLACES_AT: Mapping[str, str] = {
     "PUT /objects/{id}/parent-links/{other}": Prop.LINKED,
     "DELETE /objects/{id}/parent-links/{other}": Prop.LINKED,
     "GET /objects/{id}/parent-links": Prop.LINKED,
+    "POST /groups/{group}/memberof": Prop.INNER_GROUP,
+    "POST /groups/{group}/memberof/deletionset": Prop.INNER_GROUP,
+    "POST /resources/{resource}/activate": Prop.IDLE_RESOURCE,
 }
-"""What stands at ``{id}`` where it is not what stands there elsewhere."""
+"""What stands at the thing itself where it is not what stands there elsewhere."""
 
 _QUERIES: Mapping[str, Mapping[str, str]] = {
     "GET /object-by-path": {"path": "/cabinet of the campaign"},
@@ -202,7 +206,7 @@ _ROOTS: Mapping[str, str] = {
 
 def place(method: str, path: str, name: str) -> str:
     """Say what stands at a place of a path."""
-    own: str | None = _ending(_PLACES_AT, method, path) if name == "id" else None
+    own: str | None = _ending(_PLACES_AT, method, path) if name in ("id", "group", "resource") else None
     if own is not None:
         return own
     return next(word for before, word in _PLACES.items() if before.endswith(f"{{{name}}}") and before in path)
@@ -210,7 +214,8 @@ def place(method: str, path: str, name: str) -> str:
 
 def bodies(method: str, path: str) -> tuple[Json, ...]:
     """List right bodies for an address; none where it takes none, or any bytes."""
-    return _ending(_BODIES, method, path) or ()
+    below = BY_REST.sub("", path)
+    return (_ending(_BODIES, method, path) if below == path else BODIES.get(f"{method} {below}")) or ()
 
 
 def straighten(case: Any, chance: random.Random) -> Any:

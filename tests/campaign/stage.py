@@ -51,6 +51,20 @@ class Prop:
     TOKEN = "PROP-token-a"
     DEAD_TOKEN = "PROP-token-b"
     REFRESH_TOKEN = "PROP-refresh-token"
+    ROLE = "PROP-role"
+    INNER_ROLE = "PROP-inner-role"
+    UNIT = "PROP-unit"
+    PARTITION = "PROP-partition"
+    HOME = "PROP-home"
+    """The partition of the users on the stage; no request names it as a thing to change."""
+
+    ADDED_RESOURCE = "PROP-resource-c"
+    ADDED_ACCESS = "PROP-access"
+    ADDED_CLIENT = "PROP-client-b"
+    ATTRIBUTE = "PROP-attribute"
+    TICKET = "PROP-ticket"
+    TARGET_TICKET = "PROP-ticket-b"
+    ADMIN_TICKET = "PROP-ticket-c"
     RESOURCE = "PROP-resource-a"
     IDLE_RESOURCE = "PROP-resource-b"
     CLIENT = "PROP-client"
@@ -71,8 +85,13 @@ _HELD = {
     Prop.DOCUMENT: {Prop.RELATION, Prop.COMMENT},
     Prop.GROUP: {Prop.INNER_GROUP},
     Prop.NEWCOMER: {Prop.GROUP},
+    Prop.ADDED_RESOURCE: {Prop.ADDED_ACCESS, Prop.TARGET_TICKET},
+    Prop.ADDED_ACCESS: {Prop.ADDED_RESOURCE, Prop.TARGET_TICKET},
 }
 """What is no longer there, or no longer as it was made, when something is gone; the first holders hold the others."""
+
+SECRET = "Zm9yIHRoZSBkb2N1bWVudA=="
+"""The secret of the resource that requests may change."""
 
 _PROP = re.compile(r"PROP-[a-z]+(?:-[a-z]+)*")
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
@@ -161,7 +180,8 @@ class Stage:
         """Notice that a request succeeded: what it used up is put there again when it is next named."""
         takes = url.partition("?")[0].endswith(("/restore", "/versions"))
         renames = re.search(r"/(users|groups)/[^/?]+(\?|$)", url)
-        if method == "DELETE" or (method == "POST" and (takes or renames)):
+        directory = method in ("PUT", "PATCH", "POST") and "/dirws/" in url
+        if method == "DELETE" or directory or (method == "POST" and (takes or renames)):
             gone = {word for word, value in self._values.items() if value in url}
             if gone & {Prop.TOKEN, Prop.REFRESH_TOKEN}:
                 gone |= {Prop.TOKEN, Prop.REFRESH_TOKEN}
@@ -186,8 +206,8 @@ class Stage:
         fixed = {
             Prop.REPOSITORY: self.world.repository,
             Prop.RESOURCE: self.world.resource_id,
-            Prop.IDLE_RESOURCE: self.world.idle_resource_id,
             Prop.CLIENT: self.world.client_id,
+            Prop.HOME: self.world.partition,
             Prop.SCOPE: self.world.scope,
             Prop.USER: self.user.id,
             Prop.VICTIM: self.victim.id,
@@ -217,6 +237,20 @@ class Stage:
             Prop.NEWCOMER: lambda: self._person(Prop.NEWCOMER, "user"),
             Prop.GROUP: lambda: self._person(Prop.GROUP, "group"),
             Prop.INNER_GROUP: self._inner_group,
+            Prop.ROLE: lambda: self._added(Prop.ROLE, "roles", "id", userPartitionID=self.world.partition),
+            Prop.INNER_ROLE: lambda: self._added(Prop.INNER_ROLE, "roles", "id", userPartitionID=self.world.partition),
+            Prop.UNIT: lambda: self._added(Prop.UNIT, "orgunits", "location", userPartitionID=self.world.partition),
+            Prop.PARTITION: lambda: self._added(Prop.PARTITION, "partitions", "name"),
+            Prop.IDLE_RESOURCE: lambda: self._added(
+                Prop.IDLE_RESOURCE, "resources", "resourceName", name="resourceName"
+            ),
+            Prop.ADDED_RESOURCE: self._resource,
+            Prop.ADDED_ACCESS: self._resource,
+            Prop.ADDED_CLIENT: lambda: self._added(Prop.ADDED_CLIENT, "oauthclients", "id", name="id"),
+            Prop.ATTRIBUTE: lambda: self._added(Prop.ATTRIBUTE, "systemconfig/system_attributes", "name", value="1"),
+            Prop.TICKET: lambda: self._ticket(Prop.TICKET, self.user.id, self.user.password),
+            Prop.TARGET_TICKET: self._target_ticket,
+            Prop.ADMIN_TICKET: self._admin_ticket,
             Prop.ACL: self._acl,
             Prop.LINK: self._link,
             Prop.SEARCH: lambda: self._saved(Prop.SEARCH, "saved-searches", "query-document"),
@@ -372,6 +406,37 @@ class Stage:
         entries = [{"accessor": who, "basic-permission": how} for who, how in rights.items()]
         _ok(self.http.post(f"{self._repository}/acls", json={"name": name, "permitted": entries}, headers=self._writer))
         return name
+
+    def _added(self, word: str, where: str, kept: str, name: str = "name", **fields: str) -> None:
+        """Make a thing of the directory as its administrator, and keep what the answer calls it."""
+        made = self._directed(where, {name: f"campaign{time.time_ns()}", **fields})
+        self._values[word] = made.json()[kept]
+
+    def _directed(self, where: str, body: Mapping[str, Any]) -> httpx.Response:
+        bearer = {"Authorization": f"Bearer {self.bearer('administrator')}"}
+        return _ok(self.http.post(f"/dirws/rest/{where}", json=body, headers=bearer))
+
+    def _resource(self) -> None:
+        """Make an activated resource that lets everybody of the partition in."""
+        name = f"campaign{time.time_ns()}"
+        made = self._directed("resources", {"resourceName": name, "secretKey": SECRET}).json()
+        access = f"Access+to+{name}"
+        self._values |= {Prop.ADDED_RESOURCE: made["resourceID"], Prop.ADDED_ACCESS: access}
+        self._directed(f"accessroles/{access}/members", {"userPartitions": [{"name": self.world.partition}]})
+
+    def _ticket(self, word: str, username: str, password: str) -> None:
+        person = {"userName": username, "password": password}
+        self._values[word] = self._directed("authentication/credentials", person).json()["ticket"]
+
+    def _target_ticket(self) -> None:
+        """Exchange a ticket for one that opens the added resource alone."""
+        target = {"ticket": self.filled(Prop.TICKET), "targetResourceId": self.filled(Prop.ADDED_RESOURCE)}
+        exchanged = self._directed("authentication/ticketforresource", target)
+        self._values[Prop.TARGET_TICKET] = exchanged.json()["ticket"]
+
+    def _admin_ticket(self) -> None:
+        admin = self.world.admin(self.world.names)
+        self._ticket(Prop.ADMIN_TICKET, admin.id, admin.password)
 
     def _acl(self) -> None:
         name = f"campaign {time.time_ns()}"

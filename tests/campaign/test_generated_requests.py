@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
-from tests.campaign import bodies, document, raw, right
+from tests.campaign import bodies, document, json_bodies, raw, right
 from tests.campaign.json_bodies import Json
 from tests.campaign.stage import PATIENCE, Answer, Prop, Record, Stage
 from tests.conftest import Fresh
@@ -44,8 +44,8 @@ _MANY = 10_000_000
 _ENOUGH = 40
 """Of so many requests to one address some succeed."""
 
-_REFUSES_ALL = re.compile(r"/\{rest\}$|/dirws$|POST .*/(aspects|search/sign-in)$")
-"""Addresses that nothing answers, that offer nothing yet, or whose mark belongs to a cookie of its own."""
+_REFUSES_ALL = re.compile(r"/\{rest\}$|/dirws$|POST .*/(aspects|search/sign-in|roles/\{role\}/memberof)$")
+"""Addresses that nothing answers, that offer nothing, or whose mark belongs to a cookie of its own."""
 
 _STRAIGHT = 0.7
 """Which share of the requests are made right but for one thing."""
@@ -203,7 +203,8 @@ class _Wire:
         if caller in ("writer", "reader", "administrator") and not url.endswith("/login"):
             administers = _ADMINISTERED.search(url) and prepared.method != "GET" and chance.random() < 0.7
             steward = (caller == "administrator" and "/rest/repositories" in url) or administers
-            wanted = "administrator" if "/activate" in url else "steward" if steward else caller
+            directs = "/activate" in url or (json_bodies.BY_REST.match(prepared.path_url) and chance.random() < 0.7)
+            wanted = "administrator" if directs else "steward" if steward else caller
             prepared.headers["Authorization"] = f"Bearer {self._stage.bearer(wanted)}"
         elif caller == "stranger":
             prepared.headers["Authorization"] = chance.choice(("Bearer x", "Bearer", "Basic eA==", "Digest a=b", "é"))

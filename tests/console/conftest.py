@@ -47,7 +47,7 @@ class Scene:
             WebOptions(base_address="https://muniment.test", trusted_proxies=("127.0.0.1",)),
             sensitive_prefixes=["/dirws"],
             requires_tls=self._enforced,
-            shape=spelling.shape(self.names),
+            shape=spelling.shape(self.directory.options),
         )
         self.loop, self.wire = loop, InProcess(self.app, loop)
         self.browser = self.new_browser()
@@ -100,7 +100,7 @@ class Scene:
             elif decision == "locked":
                 editing.set_locked(cx, self.user, True, self.clock())
             elif decision == "deleted":
-                editing.delete(cx, self.user)
+                editing.delete(cx, self.user, self.clock())
             else:
                 resources.remove_from_role(cx, self.resource, self.group)
 

@@ -17,20 +17,21 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import directory_tables
 from muniment.directory.administration import decisions
 from muniment.directory.api import routes
+from muniment.directory.api.rest import addresses
 from muniment.directory.console import frame
 from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import revocation, tokens
 from muniment.directory.refusals import NotSignedIn
 from muniment.directory.sign_in import form as form_sign_in
-from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND
 from muniment.web.answers.responses import Endpoint
 from tests.console.conftest import Scene
-from tests.office import HASH, PASSWORD
+from tests.office import HASH, PASSWORD, page_ticket
 from tests.rights.play import Outcome, Sent, play
 
 OAUTH = "/dirws/v1/authentication"
+REST_OAUTH = "/dirws/rest/authentication/oauth"
 CONSOLE = "/dirws/console/system-attributes"
 ACTIVATION = "/dirws/rest/resources/{resource_id}/activate"
 
@@ -45,7 +46,7 @@ OF_THE_USER: dict[str, End] = {
     "locked": lambda cx, scene, user, _: decisions.set_locked(cx, user, True, scene.clock()),
     "new password": lambda cx, scene, user, _: decisions.set_password(cx, user, "another hash", scene.clock()),
     "removed": lambda cx, scene, user, _: decisions.remove(cx, user, scene.clock()),
-    "group": lambda cx, _, user, __: decisions.remove_member(cx, entries.administrators(cx), user),
+    "group": lambda cx, scene, user, _: decisions.remove_members(cx, entries.administrators(cx), [user], scene.clock()),
 }
 """What takes from an administrator what they may do: their role is the group's."""
 
@@ -58,7 +59,7 @@ USED = {
     ("POST", "/dirws/login"),
     ("POST", f"{OAUTH}/oauth/tokeninfo"),
     ("POST", f"{OAUTH}/tokeninfo"),
-    ("POST", ACTIVATION),
+    ("POST", f"{REST_OAUTH}/tokeninfo"),
     ("POST", CONSOLE),
 }
 """Every address that takes a body or writes for somebody with a right."""
@@ -70,6 +71,9 @@ AT_ONCE = {
     ("GET", "/dirws/static/{name}"),
     ("DELETE", f"{OAUTH}/oauth/{{token}}"),
     ("OPTIONS", f"{OAUTH}/oauth/{{token}}"),
+    ("DELETE", f"{REST_OAUTH}/{{token}}"),
+    ("OPTIONS", f"{REST_OAUTH}/{{token}}"),
+    ("GET", "/dirws/rest/openapi.json"),
 }
 """What is asked of one snapshot, and the end of a token, for which the token itself is the right."""
 
@@ -87,7 +91,7 @@ class Someone:
             until = now + 3600 * SECOND
             grant, self.refresh = tokens.open_grant(cx, self.user.id, client.id, scene.administration.id, now, until)
             self.access = tokens.add_access_token(cx, grant, now, until)
-            self.ticket = tickets.issue(cx, self.user.id, scene.administration.id, 3600, now)
+            self.ticket = page_ticket(cx, scene.names, self.user.id, scene.administration.id, now)
             self.csrf = frame.csrf(cx, self.ticket)
         self.id = scene.shown_id(self.user)
 
@@ -126,7 +130,13 @@ def test_every_address_of_the_directory_says_when_its_right_is_asked(scene: Scen
         if isinstance(route.app, Endpoint)
         for method in route.app._methods
     }
-    assert served == USED | AT_ONCE
+    by_rest = {
+        (method, f"/dirws/{dialect}{row.path}")
+        for row in addresses.ROWS
+        for method in row.methods
+        for dialect in ("rest", "v1")
+    }
+    assert served == USED | AT_ONCE | by_rest, "tests/rights/test_directory_by_rest.py asks about those by REST"
 
 
 @pytest.mark.parametrize("way", OF_THE_USER)
@@ -198,7 +208,7 @@ def test_the_sign_in_form_signs_nobody_in_to_the_console(scene: Scene, way: str)
         assert outcome.headers["location"] == f"/dirws/login?RFA={scene.administration.id}"
         ticket = outcome.headers["set-cookie"].partition(";")[0].partition("=")[2]
         with scene.database.read() as cx, pytest.raises(NotSignedIn):
-            form_sign_in.administrator_of(cx, ticket, scene.clock())
+            form_sign_in.administrator_of(cx, scene.names, ticket, scene.clock())
 
 
 @pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])
@@ -219,3 +229,22 @@ def test_an_activation_that_waited_tells_no_secret(scene: Scene, way: str, monke
     assert outcome.status in {401, 403}
     with scene.database.read() as cx:
         assert resources.by_id(cx, idle.id).activated is None
+
+
+ENDS = [(way, shown) for shown in ("token", "ticket") for way in (*OF_THE_USER, *OF_THE_SESSION)]
+ENDS.remove(("revocation", "ticket"))  # a ticket outlives a token of its user
+
+
+@pytest.mark.parametrize(("way", "shown"), ENDS)
+def test_a_change_by_rest_is_refused(scene: Scene, way: str, shown: str) -> None:
+    someone = Someone(scene)
+    headers = {"Authorization": f"Bearer {someone.access}"} if shown == "token" else {"Muniment-Ticket": someone.ticket}
+    body = json.dumps({"userPartitionID": "People", "name": f"new-{next(numbers)}"}).encode()
+    kept: list[dict[str, int]] = []
+    end = (OF_THE_USER | OF_THE_SESSION)[way]
+    sent = Sent("POST", "/dirws/rest/users", {**headers, "Content-Type": "application/json"}, body)
+    outcome = play(
+        scene.app, scene.loop, sent, "last byte", lambda: kept.append(ended(scene, someone, end, someone.access))
+    )
+    assert outcome.status in {400, 401, 403}
+    assert rows(scene) == kept[0]

@@ -147,7 +147,7 @@ def test_the_sign_in_of_who_is_no_administrator_opens_no_other_resource(scene: S
 def test_an_administrator_who_is_one_no_more_reads_so_and_comes_back_with_the_role(scene: Scene) -> None:
     scene.sign_in(scene.admin)
     with scene.database.begin() as cx:
-        memberships.remove_member(cx, entries.administrators(cx), scene.admin)
+        memberships.remove_members(cx, entries.administrators(cx), [scene.admin])
     led = scene.browser.get("/dirws/console")
     assert "there is nothing for you here" in scene.open(led.headers["location"]).text
     with scene.database.begin() as cx:
@@ -529,7 +529,7 @@ def test_cookies_of_our_own_name_are_of_this_host_alone_over_tls_and_a_given_nam
         WebOptions(base_address=f"{scheme}://muniment.test"),
         sensitive_prefixes=[],
         requires_tls=scene._enforced,
-        shape=spelling.shape(options.names),
+        shape=spelling.shape(options),
     )
     name = given or ("__Host-muniment_ticket" if scheme == "https" else "muniment_ticket")
     wire = InProcess(app, scene.loop)

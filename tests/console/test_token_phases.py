@@ -40,7 +40,7 @@ def test_a_wrong_client_secret_ends_a_request_before_the_user_counts(
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
     assert checked == ["wrong"], "the user's password is nothing to a stranger"
     with scene.database.read() as cx:
-        known = credentials.find(cx, scene.names, scene.shown_id(scene.user))
+        known = credentials.find(cx, scene.directory.options, scene.shown_id(scene.user))
     assert known is not None
     assert pauses.pauses(scene.directory.options, known, scene.clock()) == []
     assert ask(scene, **asked, client_id="safe", client_secret=PASSWORD, password=PASSWORD).status_code == 200
@@ -56,9 +56,9 @@ def _decide(
     cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[Resource], password_ok: bool, now: Instant
 ) -> TokenResponse:
     assert not password_ok
-    client = attempt.client.id
-    grant, refresh_token = tokens.open_grant(cx, client, client, attempt.basis.id, now, now + 60 * SECOND)
-    return token_requests.issue(cx, options, grant, refresh_token, now)
+    client = attempt.client
+    grant, refresh_token = tokens.open_grant(cx, client.id, client.id, attempt.basis.id, now, now + 60 * SECOND)
+    return token_requests.issue(cx, options, client, grant, refresh_token, now)
 
 
 def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from muniment.database.connections import Database
 from muniment.directory.administration import decisions
 from muniment.directory.entries import resources
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import UnknownResource
+from muniment.directory.refusals import StillGuards, UnknownResource
 from muniment.ground.clock import Instant
 from muniment.integration import guards
 from muniment.repository.store import repositories
@@ -87,10 +87,10 @@ def test_a_guard_is_stored_as_the_directory_spells_it_however_it_was_named(
         decisions.initialise(cx, now)
         added, later = (resources.add(cx, NAMES, name, now) for name in ("Added", "Later"))
     process.add("main", spell(added.id), now)
-    with pytest.raises(guards.StillGuards):
+    with pytest.raises(StillGuards):
         process.remove(added, now)
     process.guard("main", spell(later.id))
-    with pytest.raises(guards.StillGuards):
+    with pytest.raises(StillGuards):
         process.remove(later, now)
     process.remove(added, now)
 
@@ -114,7 +114,7 @@ def test_a_repository_has_its_guard_or_the_guard_was_refused(
         time.sleep(0.005 * late)
         try:
             act()
-        except (UnknownResource, guards.StillGuards):
+        except (UnknownResource, StillGuards):
             return False
         return True
 

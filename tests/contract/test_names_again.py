@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database, repository_tables
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import editing, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import sessions, tokeninfo
@@ -92,7 +92,7 @@ def test_a_client_has_no_tokens_and_no_secret(office: Office, now: Instant) -> N
 def test_a_resource_is_not_activated_admits_nobody_and_has_no_tokens(office: Office, now: Instant) -> None:
     issued = office.issue(now)
     with office.db.begin() as cx:
-        decisions.remove_resource(cx, office.resource, now)
+        resource_decisions.remove_resource(cx, office.resource, now)
         again = resources.add(cx, office.names, "My API", now)
         assert again.activated is None
         assert resources.role_members(cx, again) == []

@@ -151,7 +151,7 @@ def test_a_right_to_administer_that_ended_shows_no_plain_position_any_more(admin
     assert administrator("GET", "/search", plain=True).status_code == 200
     with world.directory_db.begin() as cx:
         group = entries.find_group(cx, world.names, f"administrators@{world.names.administration_partition}")
-        memberships.remove_member(cx, group, world.entry(administrator.person))
+        memberships.remove_members(cx, group, [world.entry(administrator.person)])
     assert refused(administrator("GET", "/search", plain=True)) == (403, "E_NOT_PERMITTED")
     assert refused(administrator.wait("0.0")) == (403, "E_NOT_PERMITTED")
 

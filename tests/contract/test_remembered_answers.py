@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from muniment.database.audit import SYSTEM, acting
 from muniment.database.connections import Database
 from muniment.directory.entries import editing, entries, resources
 from muniment.directory.oauth import revocation, tokeninfo, tokens
@@ -45,7 +46,7 @@ def end(pipe: Pipe, url: str) -> None:
     committing.start()
     try:
         while (ending := pipe.recv()) is not None:
-            with database.begin() as cx:
+            with database.begin() as cx, acting(SYSTEM, lambda: now):
                 if ending.user is None:
                     revocation.revoke(cx, names, ending.token, ending.now)
                 else:

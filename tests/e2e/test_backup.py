@@ -26,7 +26,7 @@ from muniment.database import schema
 from muniment.database.connections import Busy, Database
 from muniment.directory import version_stamps
 from muniment.directory.entries import resources
-from muniment.directory.sign_in import tickets
+from muniment.directory.options import DirectoryNames
 from muniment.ground import clock
 from muniment.ground.clock import SECOND, Instant
 from muniment.installation import settings
@@ -43,6 +43,7 @@ from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
+from tests.office import page_ticket
 from tests.releases import next_release
 from tests.servers import Postgres, Sqlite, free_port
 from tests.shelf import ADMIN, Shelf
@@ -412,7 +413,9 @@ def test_sessions_are_ended_unless_they_are_to_be_kept(
 ) -> None:
     database = Database(f"sqlite:///{copied / 'directory.db'}")
     with database.begin() as cx:
-        cx.execute(sa.text("INSERT INTO tickets SELECT 'a', id, 'r', 0, 9000000000000000 FROM entries WHERE id = 1"))
+        columns = "digest, user_id, resource_id, created, expires"
+        values = "'a', id, 'r', 0, 9000000000000000"
+        cx.execute(sa.text(f"INSERT INTO tickets ({columns}) SELECT {values} FROM entries WHERE id = 1"))
         assert cx.execute(sa.text("SELECT count(*) FROM tickets")).scalar_one() == 1
     database.close()
     _sealed_again(copied)
@@ -563,7 +566,7 @@ def test_two_halves_of_one_sqlite_file_are_restored_into_one(
     before = Database(f"sqlite:///{tmp_path}/before/all.db")
     with before.begin() as cx:
         user_id = cx.execute(sa.text("SELECT id FROM entries WHERE kind = 'user' AND name = 'admin'")).scalar_one()
-        tickets.issue(cx, user_id, resources.administration(cx).id, 600, clock.now())
+        page_ticket(cx, DirectoryNames(), user_id, resources.administration(cx).id, clock.now(), 600)
     before.close()
     assert run(data, *in_one("before/all.db"), "backup", kept) == 0
     assert run(tmp_path / "restored", *in_one("after/all.db"), "restore", kept) == 0

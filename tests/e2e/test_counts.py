@@ -21,7 +21,9 @@ import pytest
 from bench.search_kinds import KINDS, Kind
 from muniment import app
 from muniment.database import fair_queue, schema
+from muniment.database.audit import SYSTEM, acting
 from muniment.database.connections import Database, Half
+from muniment.ground import clock
 from muniment.repository.store import repositories
 from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.objects.decisions import creation
@@ -216,5 +218,5 @@ _HOW = "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_counts.py, and say in th
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, acting(SYSTEM, clock.now):
         print(_written(measured(Path(scratch))), end="")

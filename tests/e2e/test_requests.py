@@ -38,8 +38,9 @@ _SAME_EVERYWHERE = (
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
     (
         re.compile(
-            r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+'
-            r'|(?<="csrf" value=")[^"]+'
+            r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<="secret": ")[^"]+'
+            r'|(?<="objectGUID", "values": \[")[^"]+|(?<=cursor=)[\w.%-]+'
+            r'|(?<="csrf" value=")[^"]+|(?<="nextPageCookie": ")[^"]+'
         ),
         "xxxxxxxx",
     ),
@@ -69,7 +70,7 @@ def naming(page: str, assigned: set[str], start: int, way: str) -> dict[int, str
                 if found[1] not in known:
                     known.add(found[1])
                     before = _VARIABLE.split(line[: found.start()])[-1].lstrip().replace('": "', '":"')
-                    pattern = rf"\Q{before}\E\K[\w.=-]+(?=" + (re.escape(line[found.end() :][:1]) or r"\s") + ")"
+                    pattern = rf"\Q{before}\E\K[\w.=*-]+(?=" + (re.escape(line[found.end() :][:1]) or r"\s") + ")"
                     value = f"$(grep -aoP {shlex.quote(pattern)} {number}.out | head -n 1)"
                     lines[number] = lines.get(number, "") + f"{found[1]}={value}\n"
     every = " ".join(f'{name}="${name}"' for name in sorted(known))

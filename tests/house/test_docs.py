@@ -26,20 +26,14 @@ from tests.house.sources import ROOT
 INTERFACE = ROOT / "docs" / "interface.md"
 
 NOT_OVER_HTTP = {
-    directory_refusals.BadName,
-    directory_refusals.NameInUse,
-    directory_refusals.NameTaken,
-    directory_refusals.NobodyAdministers,
+    directory_refusals.StillGuards,
     directory_refusals.UnknownClient,
-    directory_refusals.UnknownEntry,
-    directory_refusals.UnknownGroup,
-    directory_refusals.UnknownPartition,
     directory_refusals.UnknownSession,
-    directory_refusals.WrongPartition,
+    directory_refusals.WrongSecret,
     repository_refusals.BadExport,
     repository_refusals.BadTypesFile,
 }
-"""Refusals that only the command line meets: entries, resources and types are made there, and exports imported."""
+"""Refusals that only the command line meets: sessions are listed and ended there, and exports imported."""
 
 
 def _nothing() -> Any:

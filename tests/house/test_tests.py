@@ -19,6 +19,7 @@ SLEEPS = {
     "campaign/test_locked_database.py": "reads go on at a pace while the database is locked",
     "campaign/test_purge.py": "the purge rests between its bites, as it does in the product",
     "contract/test_grants_races.py": "chance decides who comes first",
+    "contract/test_ticket_races.py": "chance decides who comes first",
     "contract/test_guard_races.py": "time passes between a question and its answer, and one comes later than the other",
     "contract/test_content_in_s3.py": "a process forbids removals until it is killed",
     "contract/test_unread_answers.py": "a caller pauses for longer than a connection without requests is kept",

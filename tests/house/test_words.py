@@ -17,6 +17,8 @@ def test_the_vocabulary_explains_each_word_once() -> None:
 
 
 SHARED_NAMES = {
+    "Caller": "the halves share no callers: in both, who calls an address, as far as it decides what they may",
+    "Row": "the halves share no table of addresses: in both, of what the addresses are made",
     "Catalogue": "repository/search/aql states as a Protocol what it needs, and the class of that name fulfils it",
     "NameTaken": "the halves share no refusals of their own: in both, the name belongs to something else already",
     "NotSignedIn": "the halves share no refusals of their own: in both, the caller has proved nothing",

@@ -118,7 +118,7 @@ def test_2_7_each_group_has_an_identity_beside_its_name_that_a_group_made_again_
 def test_2_7_values_hold_common_name_surname_entry_dn_and_domain(site: Site) -> None:
     person = site.world.person()
     with site.world.directory_db.begin() as cx:
-        attributes.put(cx, site.directory_names, site.world.entry(person), "sn", ["Quill"])
+        attributes.put(cx, site.directory_names, site.world.entry(person), {"sn": ["Quill"]}, site.world.clock())
     found = values(site, person)
     assert found[spelled(site, "cn")] == [person.name]
     assert found[spelled(site, "sn")] == ["Quill"]

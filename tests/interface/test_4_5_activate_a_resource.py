@@ -5,7 +5,7 @@ import uuid
 import sqlalchemy as sa
 
 from muniment.database import connections
-from muniment.directory.entries import resources
+from muniment.directory.entries import entries, memberships, resources
 from tests.interface.test_namesakes import statements
 from tests.scenes import Site
 
@@ -32,16 +32,19 @@ def test_4_5_by_somebody_who_administers_nothing_it_is_403(site: Site) -> None:
     assert site.activate(resource_id, site.issue(site.world.reader)["access_token"]).status_code == 403
 
 
-def test_4_5_an_administrator_is_whoever_is_in_the_access_role_of_the_administration(site: Site) -> None:
+def test_4_5_an_administrator_is_whoever_is_in_the_administrators_group(site: Site) -> None:
+    """Being let in at the administration's resource is another question."""
     world = site.world
     person = world.person()
-    with world.directory_db.read() as cx:
-        administration = resources.administration(cx)
-    world.admit(person, administration.id)
+    with world.directory_db.begin() as cx:
+        resources.add_to_role(cx, resources.administration(cx), world.entry(person))
     token = site.ask_token(person, scope=site.administration_scope).json()["access_token"]
+    assert site.activate(world.resource().id, token).status_code == 403
+    with world.directory_db.begin() as cx:
+        memberships.add_member(cx, entries.administrators(cx), world.entry(person))
     assert site.activate(world.resource().id, token).status_code == 200
     with world.directory_db.begin() as cx:
-        resources.remove_from_role(cx, administration, world.entry(person))
+        memberships.remove_members(cx, entries.administrators(cx), [world.entry(person)])
     assert site.activate(world.resource().id, token).status_code == 403
 
 

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import resources
 from tests.scenes import Site
 
@@ -62,7 +62,7 @@ def test_7_401_the_user_has_no_access_any_more_and_410_outranks_it(site: Site) -
     site.revoke(dead)
     with world.directory_db.begin() as cx:
         resource = resources.by_id(cx, world.resource_id)
-        decisions.remove_from_role(cx, resource, world.entry(person))
+        resource_decisions.remove_from_role(cx, resource, world.entry(person))
     assert site.tokeninfo(live).status_code == 401
     assert site.tokeninfo(dead).status_code == 410
     with world.directory_db.begin() as cx:

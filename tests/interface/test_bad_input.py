@@ -197,7 +197,7 @@ def test_a_bad_tokeninfo_request_is_refused_in_the_directorys_shape(site: Site, 
         ("GET", "/nowhere", 404),
         ("POST", "/v1/authentication/oauth/", 404),
         ("DELETE", "/v1/authentication/oauth/a/b", 404),
-        ("GET", "/v1/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("GET", "/rest/%2e%2e/%2e%2e/etc/passwd", 404),
         ("POST", "/rest/resources//activate", 404),
     ],
 )

@@ -16,7 +16,7 @@ def again(site: Site, person: Person) -> Person:
     """Delete a user and make one of the same name, in the same access role."""
     world = site.world
     with world.directory_db.begin() as cx:
-        editing.delete(cx, entries.find_user(cx, world.names, person.id))
+        editing.delete(cx, entries.find_user(cx, world.names, person.id), world.clock())
     made = world.person(name=person.name)
     site.forget(made)
     return made

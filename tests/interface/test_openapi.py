@@ -191,6 +191,8 @@ def test_a_refusal_is_described_once(document: dict[str, Any]) -> None:
     described = document["components"]["responses"]
     assert {name.partition("-4")[0] for name in described if name.endswith("-413")} == {
         "directory",
+        "directory-rest",
+        "directory-v1",
         "token-endpoint",
         "page",
         "repository",

@@ -761,5 +761,5 @@ def test_membership_in_a_group_that_ends_hides_at_once(site: Site, world: World)
     assert reader.titles == [f"{word} doc"]
     with world.directory_db.begin() as cx:
         group = entries.find_group(cx, world.names, f"g{word}@demo")
-        memberships.remove_member(cx, group, world.entry(person))
+        memberships.remove_members(cx, group, [world.entry(person)])
     assert reader.search(word).titles == []

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository.api import routes
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import SUFFIXES
 from tests import runs
 from tests.interface.test_ours_1_media_types import Things
+from tests.office import page_ticket
 from tests.rights.play import Outcome, Sent, play
 from tests.scenes import Loop, Site, World
 
@@ -150,7 +150,8 @@ class Matrix:
         writer, wrong = site.world.writer, base64.b64encode(b"nobody@demo:x").decode()
         pair = base64.b64encode(f"{writer.id}:{writer.password}".encode()).decode()
         with site.world.directory_db.begin() as cx:
-            ticket = tickets.issue(cx, site.world.entry(writer).id, site.world.resource_id, 3600, site.world.clock())
+            user_id = site.world.entry(writer).id
+            ticket = page_ticket(cx, site.directory_names, user_id, site.world.resource_id, site.world.clock())
         cookie, csrf = {"cookie": f"__Host-muniment_ticket={ticket}"}, f"{site.names.csrf_prefix}-Token"
         token = self.ask("GET", f"{site.repository}/types", cookie).headers[csrf.lower()]
         self.headers: Mapping[str, Mapping[str, str]] = {

@@ -9,7 +9,7 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.directory.administration import decisions
+from muniment.directory.administration import resource_decisions
 from muniment.directory.entries import resources
 from muniment.directory.oauth import sessions
 from muniment.directory.sign_in.passwords import PasswordGate
@@ -401,7 +401,7 @@ def test_a_right_that_has_ended_is_not_used(several: Several, made: tuple[str, d
     shown = password(person)
     assert documents[APART] in ids(several.get(shown, q=word))
     with world.directory_db.begin() as cx:
-        decisions.remove_from_role(cx, resources.by_id(cx, world.other_resource_id), world.entry(person))
+        resource_decisions.remove_from_role(cx, resources.by_id(cx, world.other_resource_id), world.entry(person))
     answer = several.get(shown, q=word)
     assert set(ids(answer)) == {documents[world.repository], documents[BESIDE]}
     assert "partial" not in answer.json()

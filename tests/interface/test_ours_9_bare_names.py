@@ -203,7 +203,7 @@ def test_ours_9_who_may_make_users_reads_those_too_whom_no_role_lets_in(office: 
     assert user.name not in titles(ask(site, "users", office.admin, items_per_page="1000"))
     # The right is asked when it is used.
     with site.world.directory_db.begin() as cx:
-        memberships.remove_member(cx, entries.administrators(cx), site.world.entry(office.admin))
+        memberships.remove_members(cx, entries.administrators(cx), [site.world.entry(office.admin)])
     assert code(office.send("GET", f"users/{user.id}")) == (404, "E_UNKNOWN_PERSON")
 
 

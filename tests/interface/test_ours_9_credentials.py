@@ -17,6 +17,7 @@ from muniment.directory.oauth import sessions
 from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository.store import repositories
+from tests.office import page_ticket
 from tests.scenes import Loop, Person, Site
 
 
@@ -45,7 +46,7 @@ def living(site: Site, person: Person) -> int:
 def ticket(site: Site, person: Person, resource_id: str = "") -> str:
     with site.world.directory_db.begin() as cx:
         user = site.world.entry(person).id
-        return tickets.issue(cx, user, resource_id or site.world.resource_id, 3600, site.world.clock())
+        return page_ticket(cx, site.directory_names, user, resource_id or site.world.resource_id, site.world.clock())
 
 
 def ticket_header(site: Site) -> str:
@@ -388,7 +389,7 @@ def test_what_ends_a_ticket_ends_it_for_the_next_request(site: Site, way: str) -
     elif way == "signed out":
         decide(site, administration.sign_out, entry, clock())
     elif way == "ended":
-        decide(site, tickets.end, value)
+        decide(site, tickets.end, site.directory_names, value)
     elif way == "role":
         with site.world.directory_db.begin() as cx:
             resources.remove_from_role(cx, resources.by_id(cx, site.world.resource_id), entry)

@@ -10,7 +10,9 @@ from urllib.parse import quote
 import httpx
 import lxml.etree
 import pytest
+import sqlalchemy as sa
 
+from muniment.database.connections import directory_tables
 from muniment.directory import version_stamps
 from muniment.directory.administration import decisions
 from muniment.directory.entries import entries, memberships
@@ -146,6 +148,16 @@ def test_ours_9_members_come_and_go_and_the_next_search_obeys(office: Office) ->
     assert code(gone) == (404, "E_UNKNOWN_PERSON")
     assert site.http.get(membership, headers=site.bearer()).status_code == 404
     assert office.send("DELETE", f"groups/everyone@demo/groups/{group_id}").status_code == 204
+
+
+def test_ours_9_the_audit_of_the_directory_says_who_asked_and_from_where(office: Office) -> None:
+    person = office.user(description="new")
+    with office.site.world.directory_db.read() as cx:
+        table = directory_tables.tables["audit_events"]
+        columns = table.c["who", "who_uuid", "place", "action"]
+        found = cx.execute(sa.select(*columns).where(table.c.target == person.id)).all()
+    admin = office.site.world.entry(office.admin).uuid
+    assert found == [(office.admin.id, admin, "127.0.0.1", "user made")]
 
 
 def test_ours_9_xml_says_the_same(office: Office) -> None:

@@ -13,11 +13,14 @@ import msgspec
 import pytest
 
 from muniment.directory.administration import decisions
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
 from tests.house.test_docs import endpoint, routes
+from tests.interface.by_rest import Rest
+from tests.interface.changes_by_rest import STEPS, parts
 from tests.pages import Reader
 from tests.scenes import Person, Site
 
+DIALECTS = ("rest", "v1")
 Event = dict[str, Any]
 minutes = itertools.count(1)
 
@@ -155,25 +158,78 @@ def search_page(site: Site) -> None:
     assert left_by(site, lambda _: page.send("Sign out")) == [event("sign-out", "done", **about)]
 
 
+def left_by_rest(rest: Rest, method: str, path: str, body: object = None, **more: Any) -> list[Event]:
+    return left_by(rest.site, lambda _: rest(method, path, body, **more))
+
+
 def revocation(site: Site) -> None:
     reader = site.world.reader
-    token = site.issue(reader)["access_token"]
     whose = {"who": reader.id, "client": site.world.client_id, "resource": site.world.resource_name}
-    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "done", **whose)]
-    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "refused", how="ended before")]
-    assert left_by(site, lambda _: site.revoke("garbage")) == [event("revocation", "refused")]
+    for dialect in DIALECTS:
+        revoke = partial(left_by_rest, Rest(site, dialect), "DELETE", headers={})
+        address = f"/authentication/oauth/{site.issue(reader)['access_token']}"
+        assert revoke(address) == [event("revocation", "done", **whose)]
+        assert revoke(address) == [event("revocation", "refused", how="ended before")]
+        assert revoke("/authentication/oauth/garbage") == [event("revocation", "refused")]
+
+
+def programs(site: Site) -> None:
+    world, person = site.world, site.world.person()
+    admin = world.admin(site.directory_names)
+
+    def post(path: str, **fields: str) -> Callable[[Site], httpx.Response]:
+        return lambda _: site.http.post(f"{site.directory}/rest/authentication/{path}", json=fields)
+
+    def sign_in(who: Person, password: str) -> Callable[[Site], httpx.Response]:
+        return post("credentials", userName=who.id, password=password)
+
+    about = {"who": person.id, "how": "credentials"}
+    assert left_by(site, sign_in(person, person.password)) == [event("sign-in", "done", **about)]
+    wrong = event("sign-in", "refused", reason="wrong password", **about)
+    assert left_by(site, sign_in(person, "wrong")) == [wrong]
+    unknown = event("sign-in", "refused", reason="unknown user", how="credentials")
+    assert left_by(site, sign_in(Person("no such person@demo", ""), "wrong")) == [unknown]
+    own, others = (sign_in(each, each.password)(site).json()["ticket"] for each in (admin, person))
+    with world.directory_db.begin() as cx:
+        resource = resources.by_id(cx, world.resource_id)
+        resources.change(cx, resource, allow_impersonation=True)
+    at = {"targetResourceId": world.resource_id}
+    acting = {"how": "ticket for a user", "on": person.id}
+    for path in ("ticketforuser", "resource/ticketforuser"):
+        assert left_by(site, post(path, ticket=own, userName=person.id, **at)) == [
+            event("impersonation", "done", who=admin.id, resource=world.resource_name, **acting)
+        ]
+        assert left_by(site, post(path, ticket=others, userName=person.id)) == [
+            event("impersonation", "refused", who=person.id, **acting)
+        ]
+        assert left_by(site, post(path, ticket="x", userName=person.id)) == [
+            event("impersonation", "refused", how="ticket for a user")
+        ]
+    made = event("sign-in", "done", who=person.id, how="ticket for a resource", resource=world.resource_name)
+    for path in ("ticketforresource", "resource/ticketforresource"):
+        assert left_by(site, post(path, ticket=others, **at)) == [made]
+        assert left_by(site, post(path, ticket="x", **at)) == [event("sign-in", "refused", how="ticket for a resource")]
 
 
 def activation(site: Site) -> None:
-    resource, admin = site.world.resource(), site.world.admin(site.directory_names)
-    token = site.ask_token(admin, scope=site.administration_scope).json()["access_token"]
-    ordinary = site.issue(site.world.reader)["access_token"]
-    assert left_by(site, lambda _: site.activate(resource.id, None)) == [event("activation", "refused")]
-    assert left_by(site, lambda _: site.activate(resource.id, ordinary)) == [event("activation", "refused")]
-    assert left_by(site, lambda _: site.activate(resource.id, token)) == [
-        event("activation", "done", who=admin.id, on=resource.name)
-    ]
-    assert left_by(site, lambda _: site.activate(resource.id, token)) == [event("activation", "refused", who=admin.id)]
+    admin, ordinary = site.world.admin(site.directory_names), site.issue(site.world.reader)["access_token"]
+    site.administrator()
+    for dialect in DIALECTS:
+        rest, resource = Rest(site, dialect), site.world.resource()
+        activate = partial(left_by_rest, rest, "POST", f"/resources/{resource.id}/activate")
+        assert activate(headers={}) == [event("activation", "refused")]
+        assert activate(headers={"Authorization": f"Bearer {ordinary}"}) == [event("activation", "refused")]
+        assert activate() == [event("activation", "done", who=admin.id, on=resource.name)]
+        assert activate() == [event("activation", "refused", who=admin.id)]
+        name, secret = f"Chosen {site.world.word()}", "a-secret-that-the-caller-chose"
+        assert left_by_rest(rest, "POST", "/resources", {"resourceName": name, "secretKey": secret}) == [
+            event("resource", "done", who=admin.id, on=name),
+            event("activation", "done", who=admin.id, on=name, how="with a secret that the caller chose"),
+        ]
+        path = f"/resources/{name}/deactivate"
+        for own, told in (("wrong", {"result": "refused"}), (secret, {"result": "done", "on": name})):
+            left = left_by_rest(rest, "POST", path, {"secretKey": own}, headers={})
+            assert left == [{"event": "activation", "how": "deactivated", **told}]
 
 
 def system_attribute(site: Site) -> None:
@@ -269,7 +325,7 @@ def users_and_groups(site: Site) -> None:
     site.bearer(admin)
     for kind in ("user", "group"):
         person = f"{kind}-{word}@demo"
-        described = {"properties": {f"{kind}_name": person, "description": "secret"}}
+        described = {"properties": {f"{kind}_name": person, "description": "top-secret, too"}}
         if kind == "user":
             described["properties"]["user_password"] = "top-secret"
         told(f"{kind} made", person, "POST", f"{kind}s", described)
@@ -285,7 +341,7 @@ def users_and_groups(site: Site) -> None:
     refused = event("user or group", "refused", how="user made", who=world.writer.id, resource=world.repository)
     body = {"properties": {"user_name": "x@demo"}}
     assert left_by(site, lambda _: send("POST", "users", body, world.writer)) == [refused]
-    assert b"secret" not in site.installation.events.read_bytes()
+    assert b"top-secret" not in site.installation.events.read_bytes()
 
 
 def object_type(site: Site) -> None:
@@ -321,6 +377,23 @@ def version_rights(site: Site) -> None:
     assert (left["event"], left["result"], left["how"]) == ("object rights", "done", "acl_name")
 
 
+def changes_by_rest(site: Site) -> None:
+    """The first of each kind is refused to a reader before it is done."""
+    admin, filled = site.world.admin(site.directory_names), parts(site.directory_names)
+    ordinary = {"Authorization": f"Bearer {site.issue(site.world.reader)['access_token']}"}
+    site.administrator()
+    for dialect, (kind, steps) in itertools.product(DIALECTS, STEPS.items()):
+        for step in steps:
+            path, told = step.path.format(**{**filled, **step.parts}), step.on.format(**filled)
+            change = partial(left_by_rest, Rest(site, dialect), step.method, path, step.body)
+            if step is steps[0]:  # only ten refusals a minute are written
+                (refused,) = change(headers=ordinary)
+                assert refused == event(kind, "refused")
+            done = event(kind, "done", who=admin.id, on=told)
+            assert change() == [done], (dialect, step)
+    assert b"hidden-value" not in site.installation.events.read_bytes()
+
+
 BELOW = "/rest/repositories/{repository}"
 BY_ADMINISTRATORS = {
     *(("POST", f"{BELOW}/{path}") for path in ("users", "groups")),
@@ -332,8 +405,26 @@ DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
     password_grant: {("POST", "/dirws/login")},
     form: {("POST", "/dirws/login")},
     search_page: {("POST", "/search/sign-in"), ("POST", "/search/sign-out")},
-    revocation: {("DELETE", "/dirws/v1/authentication/oauth/{token}")},
-    activation: {("POST", "/dirws/rest/resources/{resource_id}/activate")},
+    revocation: {("DELETE", f"/dirws/{dialect}/authentication/oauth/{{token}}") for dialect in DIALECTS},
+    activation: {
+        ("POST", f"/dirws/{dialect}/resources/{{resource}}/{way}")
+        for dialect in DIALECTS
+        for way in ("activate", "deactivate")
+    },
+    changes_by_rest: {
+        (step.method, f"/dirws/{dialect}{step.path}")
+        for dialect in DIALECTS
+        for steps in STEPS.values()
+        for step in steps
+    },
+    programs: {
+        ("POST", f"/dirws/{dialect}/authentication/{way}")
+        for dialect in DIALECTS
+        for way in (
+            *("credentials", "ticketforuser", "resource/ticketforuser"),
+            *("ticketforresource", "resource/ticketforresource"),
+        )
+    },
     system_attribute: {("POST", "/dirws/console/system-attributes")},
     acl: {
         ("POST", f"{BELOW}/acls"),

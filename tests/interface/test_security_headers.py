@@ -17,7 +17,8 @@ def addresses(site: Site) -> list[str]:
     """Every path the application knows, with something in its place holders."""
     application: Any = site.application
     table = inspect.getclosurevars(application._transport._app).nonlocals["witness"].app
-    paths = [*table._endpoints_by_path, *(route.path for route in table._open)]
+    paths = {*table._endpoints_by_path, *(route.path for routes in table._open.values() for route in routes)}
+    paths -= {path for path in paths if "/v1/" in path and path.replace("/v1/", "/rest/") in paths}
     filled = {
         "repository": site.world.repository,
         "name": "style.css",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.environments import environment
+from tests.environments import environment, newest_python
 from tests.scenes import Loop, Served, Site, World
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow]
@@ -49,7 +49,7 @@ def field(world: World, loop: Loop) -> Iterator[Served]:
 
 def called(field: Served, *calls: tuple[str, ...]) -> list[Any]:
     """Let the client make these calls; give what each returned."""
-    python = environment(LOCK, "--no-deps") / "bin" / "python"
+    python = environment(LOCK, "--no-deps", python=newest_python()) / "bin" / "python"
     asked = {"port": field.port, "client": field.site.world.client_id, "calls": calls}
     run = subprocess.run(
         [python, "-c", PROGRAM],

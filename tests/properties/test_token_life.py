@@ -164,9 +164,9 @@ class TokenLife(RuleBasedStateMachine):
     @rule(user=who)
     def change_role(self, user: str) -> None:
         self.in_role[user] = not self.in_role[user]
-        change = memberships.add_member if self.in_role[user] else memberships.remove_member
+        change = memberships.add_members if self.in_role[user] else memberships.remove_members
         with self.office.db.begin() as cx:
-            change(cx, self.office.group, self.users[user])
+            change(cx, self.office.group, [self.users[user]])
 
     @rule()
     def purge(self) -> None:

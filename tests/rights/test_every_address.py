@@ -21,10 +21,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import repository_tables
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.oauth import tokens
-from muniment.directory.sign_in import tickets
+from muniment.directory.options import DirectoryNames
 from muniment.ground.clock import SECOND
 from muniment.repository.api import context, routes
 from muniment.repository.api.callers import callers
@@ -36,6 +36,7 @@ from muniment.repository.store.objects.decisions import assigned_acls
 from muniment.repository.store.permissions.principals import Principals
 from tests import runs
 from tests.contents import contents
+from tests.office import page_ticket
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.scenes import Loop, Person, Served, Site, World
 from tests.waiting import until
@@ -48,6 +49,10 @@ LONG = random.Random(14).randbytes(640_000)
 PASSWORD = "right-for-everybody"
 
 numbers = itertools.count(1)
+
+
+NOT_OF_THE_REQUEST = {"bearers", "repository_audit_events", "repository_rights_history"}
+"""Tables with who somebody is, kept when they were let in, and with what whoever ends the right leaves."""
 
 
 class Stage:
@@ -142,7 +147,7 @@ class Stage:
             counted = {
                 table.name: cx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
                 for table in repository_tables.sorted_tables
-                if table.name != "bearers"  # who somebody is, kept when they were let in
+                if table.name not in NOT_OF_THE_REQUEST
             }
             versions = repository_tables.tables["objects"].c.revision
             counted["versions"] = cx.execute(sa.select(sa.func.sum(versions))).scalar_one()
@@ -177,7 +182,7 @@ class Stage:
         """Give the header with a ticket of the person."""
         with self.world.directory_db.begin() as cx:
             user, now = self.world.entry(person).id, self.world.clock()
-            return {"Muniment-Ticket": tickets.issue(cx, user, self.world.resource_id, 3600, now)}
+            return {"Muniment-Ticket": page_ticket(cx, DirectoryNames(), user, self.world.resource_id, now)}
 
     @staticmethod
     def password(person: Person) -> dict[str, str]:
@@ -436,7 +441,7 @@ def _user(change: Callable[..., Any], *more: Any) -> Callable[[Stage, Person, st
 def _role(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         resource = resources.by_id(cx, stage.world.resource_id)
-        decisions.remove_from_role(cx, resource, stage.world.entry(person))
+        resource_decisions.remove_from_role(cx, resource, stage.world.entry(person))
 
     stage.decide(expel)
 
@@ -444,7 +449,7 @@ def _role(stage: Stage, person: Person, _token: str) -> None:
 def _group(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         group = entries.find_group(cx, stage.world.names, f"writers@{stage.world.partition}")
-        decisions.remove_member(cx, group, stage.world.entry(person))
+        decisions.remove_members(cx, group, [stage.world.entry(person)], stage.world.clock())
 
     stage.decide(expel)
 

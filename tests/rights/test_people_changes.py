@@ -25,7 +25,8 @@ numbers = itertools.count(1)
 
 
 def _expel(stage: Stage, person: Person, _token: str) -> None:
-    stage.decide(lambda cx: decisions.remove_member(cx, entries.administrators(cx), stage.world.entry(person)))
+    expelled, now = [stage.world.entry(person)], stage.world.clock()
+    stage.decide(lambda cx: decisions.remove_members(cx, entries.administrators(cx), expelled, now))
 
 
 ENDS = {**WAYS, "no administrator": Way(_expel)}

@@ -1,4 +1,6 @@
-"""Most commands that may change something leave a security event: which command, who ran it, with which result."""
+"""Who runs a command? Its decisions are theirs, and most commands that may change something leave a security event:
+which command, who ran it, with which result.
+"""
 
 import functools
 import os
@@ -8,11 +10,13 @@ from typing import Any
 
 import typer
 
+from muniment.database.audit import Actor
 from muniment.ground.events import Event, Recorder
 from muniment.ground.naming import make_storable
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, as_failure
 
+_PLACE = "command line"
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 
 
@@ -21,7 +25,7 @@ def recording(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(context: typer.Context, **arguments: Any) -> Any:
         data: DataFolder = context.obj
         path = context.command_path.partition(" ")[2]
-        event = Event("command", who=_user(), origin="command line", on=path, how=_details(arguments))
+        event = Event("command", who=operator().who, origin=operator().place, on=path, how=_details(arguments))
         event.result = "failed"
         try:
             code = command(context, **arguments)
@@ -54,9 +58,9 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int) else make_storable(str(value)[:500])
 
 
-def _user() -> str:
+def operator() -> Actor:
     number = os.getuid()
     try:
-        return pwd.getpwuid(number).pw_name
+        return Actor(pwd.getpwuid(number).pw_name, _PLACE)
     except KeyError:
-        return str(number)
+        return Actor(str(number), _PLACE)

@@ -13,7 +13,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 
 from muniment.cli import audit, terminal
+from muniment.database.audit import acting
 from muniment.database.connections import Half
+from muniment.ground.clock import now
 from muniment.installation import initialise
 from muniment.repository.store import repositories
 
@@ -60,7 +62,7 @@ class Group(typer.Typer):
         parameters = inspect.signature(command, eval_str=True).parameters
 
         def run(context: typer.Context, **arguments: Any) -> Any:
-            with ExitStack() as stack:
+            with acting(audit.operator(), now), ExitStack() as stack:
                 given: dict[str, Any] = {"data": context.obj, "context": context}
                 if "principals" in parameters:
                     given["principals"] = initialise.administrator(context.obj)

@@ -33,7 +33,7 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """At so many pages (of 4 KiB) of SQLite's log, a commit copies them into the database file."""
 
-_REMEMBERED = "muniment_remembered"
+_ANSWERED = "muniment_answered"
 """The option of a connection that holds what its snapshot has answered; one that writes has none."""
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -212,7 +212,7 @@ class Database:
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
         with translated_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(
-                isolation_level="REPEATABLE READ", postgresql_readonly=True, **{_REMEMBERED: {}}
+                isolation_level="REPEATABLE READ", postgresql_readonly=True, **{_ANSWERED: {}}
             )
             with connection.begin():
                 if within is not None:
@@ -233,10 +233,10 @@ class _Snapshot:
             self._connection = self._idle.pop()
         except IndexError:
             with translated_errors():
-                self._connection = _take_connection(self._engine, **{_REMEMBERED: {}})
+                self._connection = _take_connection(self._engine, **{_ANSWERED: {}})
         self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
-        self._connection.get_execution_options()[_REMEMBERED].clear()
+        self._connection.get_execution_options()[_ANSWERED].clear()
         if self._is_over is not None:
             self._driver.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
         return self._connection
@@ -470,12 +470,12 @@ def driver_of(connection: Connection) -> Any:
 
 def of_snapshot(connection: Connection, question: Hashable, ask: Callable[[Connection], T]) -> T:
     """Ask once in each snapshot, and in a transaction that writes each time."""
-    remembered = connection.get_execution_options().get(_REMEMBERED)
-    if remembered is None:
+    answered = connection.get_execution_options().get(_ANSWERED)
+    if answered is None:
         return ask(connection)
-    if question not in remembered:
-        remembered[question] = ask(connection)
-    answer: T = remembered[question]
+    if question not in answered:
+        answered[question] = ask(connection)
+    answer: T = answered[question]
     return answer
 
 

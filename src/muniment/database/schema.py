@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database, Half
 
-NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0031"}
+NEWEST: Mapping[Half, str] = {"directory": "directory_0008", "repository": "0032"}
 
 _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
@@ -37,11 +37,8 @@ def migrate(database: Database, half: Half) -> None:
     with database.engine.connect() as connection, _alone(connection), _without_foreign_keys(connection):
         at = revision(connection, half)
         _refuse_former(half, at)
-        if at is not None and not knows(half, at):
-            raise SchemaMismatch(
-                f"The {half} database is at schema {at}, made by a newer release: "
-                "run that release, or restore a backup made before it."
-            )
+        if at is not None:
+            _refuse_newer(half, at)
         config.attributes["connection"] = connection
         alembic.command.upgrade(config, "head")
         connection.commit()
@@ -54,6 +51,7 @@ def check_schema(database: Database, half: Half) -> None:
         raise SchemaMismatch(f"The {half} database has no tables yet: run 'muniment init' first.")
     _refuse_former(half, at)
     if at != NEWEST[half]:
+        _refuse_newer(half, at)
         raise SchemaMismatch(
             f"The {half} database is at schema {at}, this release works with {NEWEST[half]}: "
             "run 'muniment migrate' first."
@@ -79,6 +77,14 @@ def knows(half: Half, revision: str) -> bool:
 
 def version_table(half: Half) -> str:
     return f"{half}_schema"
+
+
+def _refuse_newer(half: Half, at: str) -> None:
+    if not knows(half, at):
+        raise SchemaMismatch(
+            f"The {half} database is at schema {at}, made by a newer release: "
+            "run that release, or restore a backup made before it."
+        )
 
 
 def _refuse_former(half: Half, at: str | None) -> None:

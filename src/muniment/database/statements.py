@@ -1,4 +1,4 @@
-"""Statements that SQLAlchemy would have each room write for either database, and the count of some rows."""
+"""What SQLAlchemy would have each room write for either database, and the count of some rows."""
 
 from collections.abc import Sequence
 
@@ -17,6 +17,11 @@ _LAST_KEY = PreparedStatement(
     .where(sa.column("name") == sa.bindparam("table"))
 )
 _NEXT_KEYS = sa.text("SELECT nextval(pg_get_serial_sequence(:table, :column)) FROM generate_series(1, :count)")
+
+
+def folded_text(length: int) -> sa.types.TypeEngine[str]:
+    """Text in the order of its code points on either database: what begins with a text is one range of an index."""
+    return sa.String(length).with_variant(sa.String(length, collation="C"), "postgresql")
 
 
 def next_keys(cx: Connection, key: sa.Column[int], count: int = 1) -> Sequence[int]:

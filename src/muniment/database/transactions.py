@@ -3,16 +3,16 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from muniment.database import common_transaction
+from muniment.database import audit, common_transaction
 from muniment.database.budgets import Budget
 from muniment.database.common_transaction import CommonTransaction
 from muniment.database.connections import Busy, Database, Outcome, PreparedStatement, WriteBatch
@@ -31,6 +31,9 @@ _THREADS = 8
 
 FILL_SECONDS = 0.001
 """So long a group of writes waits at most to be as large as the last ones."""
+
+_LONGEST_TURN = 0.001
+"""After so many seconds of a group's decisions, those who wait for the event loop have their turn."""
 
 _AT_ONCE = 2
 """Of these, one caller runs one search at most, and one long question that is heavy."""
@@ -53,10 +56,10 @@ class Transactions:
     """SQLite's writes that wait at one time share a transaction, and are answered when its commit is on disk (decision
     0052).
 
-    With ``inline`` they run in the event loop, and the commit in a thread; SQLite's short reads always run in the loop.
-    PostgreSQL's have threads of their own, so they go on while writes wait for a lock. So have two searches and two
-    long questions, for at most ``question_seconds``: callers take turns (decision 0087). A common transaction lasts
-    ``hold_seconds`` at most.
+    With ``inline`` they run in the event loop, with turns for others in between, and the commit in a thread; SQLite's
+    short reads always run in the loop. PostgreSQL's have threads of their own, so they go on while writes wait for a
+    lock. So have two searches and two long questions, for at most ``question_seconds``: callers take turns (decision
+    0087). A common transaction lasts ``hold_seconds`` at most.
     """
 
     def __init__(
@@ -89,6 +92,8 @@ class Transactions:
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """An exception undoes its writes, a refusal with ``keeps_writes`` commits them.
+
+        ``decision`` itself says who acts (``audit.acting``): nobody does when it begins.
 
         Within a common transaction this does not wait for the commit. Raises Busy, also if the decision does not begin
         within ``busy_seconds``.
@@ -245,7 +250,9 @@ class Transactions:
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         run = partial(copy_context().run, work) if self.in_common else work
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: run(*args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: audit.unnamed(run, *args, **kwargs)
+        )
 
     @property
     def in_common(self) -> bool:
@@ -324,7 +331,13 @@ class Transactions:
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
         if not self._inline:
             return await in_pool(_decide_all_and_commit, batch, writes)
-        outcomes = _decide_all(batch, writes)
+        outcomes, began = [], time.monotonic()
+        with closing(_decide_each(batch, writes)) as decided:
+            for outcome in decided:
+                outcomes.append(outcome)
+                if time.monotonic() - began > _LONGEST_TURN:
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
         await in_pool(batch.commit)
         return outcomes
 
@@ -411,7 +424,7 @@ def _decide(
     decision: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any], cx: Connection
 ) -> T | _CommittedRefusal:
     try:
-        return decision(cx, *args, **kwargs)
+        return audit.unnamed(decision, cx, *args, **kwargs)
     except Refusal as refusal:
         if not refusal.keeps_writes:
             raise
@@ -419,7 +432,7 @@ def _decide(
 
 
 def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T:
-    (value,) = decision(cx, [item], True)
+    (value,) = audit.unnamed(decision, cx, [item], True)
     assert value is not None  # noqa: S101 - a decision about one item alone returns no None
     if isinstance(value, Refusal):
         raise value
@@ -427,12 +440,13 @@ def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) 
 
 
 def _decide_all_and_commit(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
-    outcomes = _decide_all(batch, writes)
+    outcomes = list(_decide_each(batch, writes))
     batch.commit()
     return outcomes
 
 
-def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
+def _decide_each(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> Generator[Outcome, None, None]:
+    """Rolls back if it does not come to its end."""
     outcomes: list[Outcome | None] = [None] * len(writes)
     places: dict[JointDecision[Any, Any], list[int]] = {}
     for place, write in enumerate(writes):
@@ -444,7 +458,8 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
                 joint_outcome = batch.decide(partial(_decide_together, [writes[place] for place in places_of_group]))
                 for place, outcome in zip(places_of_group, joint_outcome.value or (), strict=False):
                     outcomes[place] = outcome
-        return [outcome or batch.decide(write.decision) for write, outcome in zip(writes, outcomes, strict=True)]
+        for write, outcome in zip(writes, outcomes, strict=True):
+            yield outcome or batch.decide(write.decision)
     except BaseException:
         batch.roll_back()
         raise
@@ -454,7 +469,7 @@ def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Out
     """None stands for a write that must be decided alone."""
     joint = writes[0].joint
     assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
-    values = joint(cx, [write.item for write in writes], False)
+    values = audit.unnamed(joint, cx, [write.item for write in writes], False)
     return [
         None if value is None else Outcome(None, value) if isinstance(value, Refusal) else Outcome(value, None)
         for value in values

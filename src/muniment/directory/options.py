@@ -27,6 +27,8 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "Root"
     )
     object_class: Annotated[str, Doc(description="`object_class` of a user.")] = "inetOrgPerson"
+    group_class: Annotated[str, Doc(description="`object_class` of a group.")] = "groupOfNames"
+    role_class: Annotated[str, Doc(description="`object_class` of an application role.")] = "organizationalRole"
     has_password: Annotated[
         str, Doc(description="Key in tokeninfo's `data_map` that says whether the user has a password (given 2.6).")
     ] = "OTDS_HAS_PASSWORD"  # noqa: S105 - the name of an entry, not a secret
@@ -47,6 +49,16 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "`muniment_ticket`, over TLS `__Host-muniment_ticket`, and the header `Muniment-Ticket`."
         ),
     ] = ""
+    ticket_prefix: Annotated[
+        str,
+        Doc(
+            description="What every ticket begins with. Tickets with another prefix are none of this directory.",
+            pattern=r"^\*[A-Za-z0-9_-]{1,40}\*$",
+        ),
+    ] = "*SSO*"
+    expired_ticket: Annotated[
+        str, Doc(description="The sentence that refuses a ticket which has expired or was ended.", min_length=1)
+    ] = "Expired SSO ticket"
 
 
 class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,9 +79,18 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=1_000_000,
         ),
     ] = 10_000
-    ticket_seconds: Annotated[int, Doc(description="Lifetime of a browser sign-in, in seconds.", ge=60, le=604_800)] = (
-        28_800
-    )
+    ticket_seconds: Annotated[
+        int, Doc(description="Lifetime of a ticket, and so of a browser's sign-in, in seconds.", ge=60, le=604_800)
+    ] = 28_800
+    live_tickets: Annotated[
+        int,
+        Doc(
+            description="The most live tickets of one user that were made in one way: at the page, by a program, by "
+            "who acts for the user, or for one resource. A further one ends the oldest.",
+            ge=1,
+            le=10_000,
+        ),
+    ] = 1000
     lockout_failures: Annotated[
         int,
         Doc(
@@ -99,4 +120,18 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash_queue: Annotated[
         int, Doc(description="Password checks that may wait in one worker before it answers 503.", ge=1, le=10_000)
     ] = 256
+    default_partition: Annotated[
+        str,
+        Doc(
+            description="Partition in which a name without `@` is looked for after the administration's and before all "
+            "others; empty = in none before them."
+        ),
+    ] = ""
+    prefix_aliases: Annotated[
+        tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*$")], ...],
+        Doc(
+            description="Further beginnings of the directory's addresses, without a slash at either end, such as "
+            "`otdstenant/acme/otdsws`. They lead to the same directory: there are no tenants, and one issuer."
+        ),
+    ] = ()
     names: DirectoryNames = DirectoryNames()

@@ -23,6 +23,10 @@ class UnknownEntry(Refusal):
     """There is no such partition, unit, user or group."""
 
 
+class UnknownUser(UnknownEntry):
+    """There is no such user."""
+
+
 class UnknownGroup(UnknownEntry):
     """There is no such group."""
 
@@ -45,6 +49,14 @@ class AlreadyActivated(Refusal):
 
 class NotSignedIn(Refusal):
     """The request has no credentials that are valid for this resource now."""
+
+
+class ExpiredTicket(NotSignedIn):
+    """The text is a ticket of this directory, and it has expired or was ended."""
+
+
+class CannotImpersonate(Refusal):
+    """The caller may not act for this user, or not at this resource."""
 
 
 class NotAdministrator(Refusal):
@@ -116,5 +128,33 @@ class UnknownSession(Refusal):
     """There is no such living grant or ticket."""
 
 
+class ClosesLoop(Refusal):
+    """The member contains the group or role that it should be in."""
+
+
+class Outdated(Refusal):
+    """The entry has changed since the caller read it."""
+
+
+class WrongSecret(Refusal):
+    """This is not the resource's secret, or it has none."""
+
+
 class NobodyAdministers(Refusal):
     """After this change nobody could sign in to the administration."""
+
+
+class HasDependents(Refusal):
+    """The entry is built in, or holds others. It cannot be removed."""
+
+
+class StillGuards(Refusal):
+    """Without the resource nobody could enter the repository that it guards."""
+
+
+class CannotKnow(Refusal):
+    """The repository runs elsewhere: nobody here knows what it uses. The command line can do it all the same."""
+
+
+class SignsIn(Refusal):
+    """Without the client nobody could sign in to the repositories."""

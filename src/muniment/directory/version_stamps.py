@@ -24,6 +24,7 @@ BOTH = PreparedStatement(
 
 GENERATION, ENDINGS = (sa.select(table.c.mark).scalar_subquery() for table in (_generation, _endings))
 
+_LOCK = PreparedStatement(sa.select(_generation.c.mark).with_for_update())
 _GENERATION = PreparedStatement(sa.select(_generation.c.mark))
 
 
@@ -46,4 +47,4 @@ def lock_rights(cx: Connection) -> None:
 
     What is read after the call is up to date. On SQLite no other write transaction runs anyway.
     """
-    cx.execute(sa.select(_generation.c.mark).with_for_update())
+    _LOCK.first(cx)

@@ -104,7 +104,8 @@ def table() -> AddressTable[Halves]:
 def tables(halves: Halves) -> list[AddressTable[Any]]:
     address_tables: list[AddressTable[Any]] = [table()]
     if halves.directory is not None:
-        address_tables.append(directory_routes.table(halves.directory.options.names))
+        names = halves.directory.options.names
+        address_tables += [directory_routes.table(names), directory_routes.older_table(names)]
     if halves.repository is not None:
         address_tables.append(repository_routes.table(halves.repository.options.names))
         if halves.repository.callers.page is not None:

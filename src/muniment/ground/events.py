@@ -21,27 +21,35 @@ Kind = Literal[
     "sign-out",
     "pause",
     "revocation",
+    "impersonation",
     "activation",
     "system attribute",
     "acl",
     "object rights",
     "object type",
     "user or group",
+    "resource",
+    "oauth client",
+    "system configuration",
     "command",
 ]
 Result = Literal["done", "refused", "failed"]
 
 KINDS: Mapping[Kind, str] = {
-    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, or the search page",
+    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, the search page, or a program's ticket",
     "sign-out": "the button of the sign-in page, or of the search page",
     "pause": "so many wrong passwords from one place that sign-in pauses there",
     "revocation": "a token ended by its holder, and its grant with it",
+    "impersonation": "a ticket with which a client, a resource or an administrator (`who`) acts as a user (`on`)",
     "activation": "a resource activated, which discloses its secret",
     "system attribute": "a system attribute added, changed or deleted",
     "acl": "an ACL made, changed, removed, or put on an object",
     "object rights": "an object's ACL or owner changed with its properties",
     "object type": "an object type made, changed or removed",
     "user or group": "a user or group made, changed or removed at a repository, or put into a group or taken out",
+    "resource": "a resource or its access role made, changed or removed by REST",
+    "oauth client": "an OAuth client made, changed or removed by REST",
+    "system configuration": "trusted sites, the password policy or what is asked of the audit, set by REST",
     "command": "a change by the command line",
 }
 

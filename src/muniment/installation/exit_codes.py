@@ -10,7 +10,10 @@ from muniment.database.connections import Busy, Unwritable
 from muniment.database.driver_errors import is_damaged
 from muniment.database.schema import SchemaMismatch
 from muniment.directory.refusals import (
+    CannotKnow,
     NobodyAdministers,
+    SignsIn,
+    StillGuards,
     UnknownAttribute,
     UnknownClient,
     UnknownEntry,
@@ -21,7 +24,7 @@ from muniment.directory.refusals import (
 )
 from muniment.ground.certificates import CertificateProblem
 from muniment.ground.refusals import Refusal
-from muniment.integration import guards, person_removal
+from muniment.integration import person_removal
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
 
 _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
@@ -38,9 +41,9 @@ _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
 _NEXT_STEPS: Mapping[type[Refusal], str] = {
     UnknownAttribute: "With --free it is set all the same.",
     NobodyAdministers: "'muniment group add-member' does that.",
-    guards.StillGuards: "First let another resource guard it, with 'muniment repository guard'.",
-    guards.CannotKnow: "If none does, add --force.",
-    guards.SignsIn: "Or let 'muniment client' do it with --force.",
+    StillGuards: "First let another resource guard it, with 'muniment repository guard'.",
+    CannotKnow: "If none does, add --force.",
+    SignsIn: "Or let 'muniment client' do it with --force.",
     person_removal.OwnsElsewhere: "'muniment repository give' does that.",
 }
 _OS_ERROR_STEPS: Mapping[int, str] = {

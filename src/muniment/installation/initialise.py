@@ -4,7 +4,7 @@ import secrets
 from typing import NamedTuple
 
 from muniment.database.connections import Database
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import editing, entries, names, resources
 from muniment.directory.refusals import UnknownClient
 from muniment.directory.sign_in import passwords
@@ -63,7 +63,9 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
                 # A repository that is there keeps its guard, whatever the guard is called by now.
                 resource = next((each for each in resources.all_resources(cx) if each.id == guard_id), None)
                 if resource is None:
-                    resource = decisions.ensure_resource(cx, directory_names, resource_name(REPOSITORY), data.now)
+                    resource = resource_decisions.ensure_resource(
+                        cx, directory_names, resource_name(REPOSITORY), data.now
+                    )
             name = resources.shown_name(directory_names, resource)
         repository = ensure_repository(data, REPOSITORY, resource.id)
     return Initialisation(is_new_folder, administrator, password, repository.name, name, resource.id)

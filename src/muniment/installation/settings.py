@@ -59,6 +59,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=1_048_576,
         ),
     ] = 64
+    audit_days: Annotated[
+        int,
+        Doc(
+            description="How many days audit events and the history of rights are kept; 0 = for ever.",
+            ge=0,
+            le=36_500,
+        ),
+    ] = 0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Doc(description="The lowest level that is logged.")
     ] = "info"

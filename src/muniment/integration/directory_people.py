@@ -143,5 +143,4 @@ class _Properties:
 
 
 def _text_of(candidates: entries.ChosenEntries, attribute: str) -> sa.ColumnElement[str]:
-    values = sa.literal('{"values":', sa.Text()) + attributes.content_of_attribute(candidates.number, attribute) + "}"
-    return sql.as_text(sql.first_value(values, sa.literal("values", sa.Text())))
+    return attributes.first_text_of_attribute(candidates.number, attribute)

@@ -13,14 +13,14 @@ from contextlib import AbstractContextManager
 from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import credentials, entries, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import CannotKnow, SignsIn, StillGuards
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
-from muniment.ground.refusals import Refusal
 from muniment.repository.bulk.exports import progress as unfinished_imports
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import InUse
@@ -28,18 +28,6 @@ from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls, name_keys
 
 Snapshot = Callable[[], AbstractContextManager[Connection]]
-
-
-class StillGuards(Refusal):
-    """Without the resource nobody could enter the repository."""
-
-
-class CannotKnow(Refusal):
-    """The repository runs elsewhere: nobody here knows what it uses."""
-
-
-class SignsIn(Refusal):
-    """Without the client nobody could sign in to the repositories."""
 
 
 def read_client_settings(options: RepositoryOptions) -> Mapping[str, str]:
@@ -56,7 +44,7 @@ def check_client(directory: Connection, client_settings: Mapping[str, str], entr
     """
     for setting, client in client_settings.items():
         match = credentials.find_of_client(directory, client)
-        if match is not None and match[0].user.id == entry.id:
+        if match is not None and match.user.id == entry.id:
             raise SignsIn(
                 f"The setting {setting} names the client {entry.name!r}, by which people sign in to the repositories: "
                 "first name another client there, or none, and start the server again."
@@ -79,7 +67,7 @@ def remove_resource(
         raise CannotKnow(
             "This directory runs apart from the repositories and cannot know whether one depends on this resource."
         )
-    return decisions.remove_resource(directory, resource, now)
+    return resource_decisions.remove_resource(directory, resource, now)
 
 
 def rename(

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import msgspec
 from sqlalchemy.engine import Connection
 
+from muniment.directory import audit, version_stamps
 from muniment.directory import refusals as of_directory
-from muniment.directory import version_stamps
-from muniment.directory.administration import decisions
+from muniment.directory.administration import decisions, rules
 from muniment.directory.context import Directory
-from muniment.directory.entries import attributes, editing, entries, memberships
+from muniment.directory.entries import attributes, editing, entries
 from muniment.directory.entries import names as directory_names
 from muniment.directory.entries.table import Entry
 from muniment.ground.naming import fold_name
@@ -37,7 +37,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.BadAttribute: refusals.WrongValue,
     of_directory.BadName: refusals.WrongValue,
     of_directory.WrongPartition: refusals.WrongValue,
-    guards.SignsIn: refusals.InUse,
+    of_directory.SignsIn: refusals.InUse,
 }
 """What a repository's callers get instead."""
 
@@ -104,14 +104,14 @@ class DirectoryPeopleChanges(PeopleChanges):
         """Groups that contain each other have the same members."""
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
-            memberships.add_member(cx, group, member)
+            decisions.add_members(cx, group, [member], self._directory.clock())
             return Membership(to_person(cx, self._names, "group", group), self._with_state(cx, kind, member))
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
             shown = Membership(to_person(cx, self._names, "group", group), to_person(cx, self._names, kind, member))
-            if not decisions.remove_member(cx, group, member):
+            if not decisions.remove_members(cx, group, [member], self._directory.clock()):
                 raise refusals.UnknownPerson(f"{shown.member.id} is not directly in {shown.group.id}.")
             return shown
 
@@ -129,12 +129,10 @@ class DirectoryPeopleChanges(PeopleChanges):
     def _set_values(self, cx: Connection, kind: Kind, entry: Entry, change: PersonChange) -> None:
         entry = entries.by_id(cx, entry.id) or entry
         second_name = "" if change.second_name == entry.name else change.second_name
-        for name, text in (
-            (directory_people.SECOND_NAME[kind], second_name),
-            (directory_people.ADDRESS, change.address),
-        ):
-            if text is not None:
-                attributes.put(cx, self._names, entry, name, [text] if text else [])
+        texts = {directory_people.SECOND_NAME[kind]: second_name, directory_people.ADDRESS: change.address}
+        written = {name: [text] if text else [] for name, text in texts.items() if text is not None}
+        if written:
+            attributes.put(cx, self._names, entry, written, self._directory.clock())
 
     def _rename(self, cx: Connection, entry: Entry, new_id: str) -> None:
         name, partition = directory_names.split_user_id(new_id)
@@ -164,7 +162,7 @@ class DirectoryPeopleChanges(PeopleChanges):
             return self._directory.gate.hash_new(change.password)
 
     def _require_right(self, cx: Connection, who: Who) -> None:
-        decisions.require_administrator(cx, self._names, who())
+        rules.require_administrator(cx, self._names, who())
 
     @contextmanager
     def _change(self, who: Who, others: Mapping[type[Refusal], type[Refusal]] | None = None) -> Iterator[Connection]:
@@ -172,7 +170,8 @@ class DirectoryPeopleChanges(PeopleChanges):
         with self._translated(others), self._database.begin() as cx:
             version_stamps.lock_rights(cx)
             self._require_right(cx, who)
-            yield cx
+            with audit.decision(cx):
+                yield cx
 
     @staticmethod
     @contextmanager

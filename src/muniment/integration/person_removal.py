@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database
 from muniment.directory.administration import decisions
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.ground.clock import Instant
@@ -87,13 +87,14 @@ def remove(
     ``check_right``, in the directory's transaction that removes the entry, may stop the removal.
 
     Raises UnknownEntry, also if another removal was faster: a new bearer of the name stays. Raises NobodyAdministers,
-    and BadName for the built-in group; with ``give_to`` SameReceiver and OwnsElsewhere; without ``force`` what
-    ``guards.check_client`` raises.
+    BadName for the built-in group, and NameInUse for who stands for a resource; with ``give_to`` SameReceiver and
+    OwnsElsewhere; without ``force`` what ``guards.check_client`` raises.
     """
     if give_to:
         _check_receiver(directory, holdings, names, entry_id, give_to)
     with directory.read() as cx:
         entry = entries.find(cx, names, entry_id, kind)
+        resources.require_no_stand_in(cx, entry)
         if holdings is not None and not force:
             guards.check_client(cx, holdings.client_settings, entry)
     if give_to:

@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 
 from muniment import app
+from muniment.database.audit import SYSTEM, acting, unnamed
 from muniment.database.connections import Database, Half
 from muniment.ground import certificates, clock
 from muniment.installation import backends, initialise
@@ -49,8 +50,7 @@ def run(data: DataFolder, *, with_agent: bool = True, also: Sequence[Role] = ())
         roles = [Role(f"worker {at + 1}", partial(_work, installation, listeners, at)) for at in range(web.workers)]
         if with_agent and "repository" in installation.settings.halves:
             roles += agents(installation)
-        if "directory" in installation.settings.halves:
-            roles.append(_role("purge", installation, purge.run, "directory", niceness=10))
+        roles.append(_role("purge", installation, purge.run, installation.settings.halves[0], niceness=10))
 
         ready = partial(log.info, "ready", address=installation.base, workers=web.workers)
         return supervise([*roles, *also], web.stop_seconds, ready)
@@ -80,7 +80,7 @@ def _role(
     def run(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         os.nice(niceness)
-        with closing(Database(installation.database_url(half))) as database:
+        with closing(Database(installation.database_url(half))) as database, acting(SYSTEM, clock.now):
             work(installation, database, stop, ready)
 
     return Role(name, run)
@@ -137,7 +137,7 @@ def _work(
     memory.start_trimming()
     access_log = logs.access_log(installation.settings)
     application = app.build(installation.settings, installation.data, access_log=access_log)
-    listener.serve(application, listeners, installation.settings.web, stop, ready, application, number)
+    unnamed(listener.serve, application, listeners, installation.settings.web, stop, ready, application, number)
 
 
 def _listeners(installation: Installation, data: DataFolder) -> Listeners:

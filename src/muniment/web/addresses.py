@@ -56,6 +56,8 @@ class CredentialKind(enum.Enum):
     """The cookie of a browser that has signed in."""
     SEARCH_PAGE = "search_page"
     """The sealed cookie of a browser that has signed in to search."""
+    DIRECTORY = "directory"
+    """A token for the administration's resource, or a ticket in a header or a cookie."""
     CALLER = "caller"
     """A token, or other credentials that a repository's settings allow."""
 
@@ -224,7 +226,8 @@ def first_sentence(described: object) -> str:
 
 
 class Addresses:
-    """Routes without an open part (``/dirws/login``) win over others (``/dirws/{rest:path}``).
+    """Routes without an open part (``/dirws/login``) win over others (``/dirws/{rest:path}``), of which only those are
+    tried that begin with the path's first part, or with any.
 
     If none matches, the last one answers, even for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a
     name and separates no parts (RFC 3986 2.2).
@@ -233,7 +236,12 @@ class Addresses:
     def __init__(self, routes: Iterable[Route]) -> None:
         routes = list(routes)
         self._endpoints_by_path = {route.path: route.app for route in reversed(routes) if not route.param_convertors}
-        self._open = [route for route in routes if route.param_convertors]
+        open_routes = [route for route in routes if route.param_convertors]
+        self._any = [route for route in open_routes if "{" in _first_part(route.path)]
+        self._open = {
+            first: [route for route in open_routes if route in self._any or _first_part(route.path) == first]
+            for first in {_first_part(route.path) for route in open_routes}
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = _path_in_parts(scope)
@@ -242,7 +250,7 @@ class Addresses:
 
     def _match_open(self, scope: Scope, path: str) -> ASGIApp:
         sought = scope if path is scope["path"] else {**scope, "path": path}
-        for route in self._open:
+        for route in self._open.get(_first_part(path), self._any):
             match, path_scope = route.matches(sought)
             if match is Match.FULL:
                 parts = path_scope["path_params"]
@@ -250,7 +258,11 @@ class Addresses:
                 scope.update(path_scope)
                 return route.app
         scope["path_params"] = {}
-        return self._open[-1].app
+        return self._any[-1].app
+
+
+def _first_part(path: str) -> str:
+    return path.split("/", 2)[1] if path.startswith("/") else path
 
 
 def _path_in_parts(scope: Scope) -> str:

@@ -31,6 +31,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.CLIENT: [{"client": []}, {}],
     CredentialKind.TICKET: [{"ticket": []}],
     CredentialKind.SEARCH_PAGE: [{"search_page": []}],
+    CredentialKind.DIRECTORY: [{"bearer": []}, {"ticket": []}],
 }
 """An OAuth client may also identify itself in the body."""
 

@@ -140,6 +140,17 @@ def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to
     assert "active" in office.run("user", "show", bob)
 
 
+def test_the_user_who_stands_for_a_resource_comes_and_goes_with_it(office: StaffData) -> None:
+    bob, resource_id = office.user("bob"), re.findall(r"[0-9a-f-]{36}", office.run("resource", "add", "App"))[0]
+    stand_in = f"{resource_id}@directory.admin"
+    for command in (("remove",), ("remove", "--give-to", bob), ("rename", "other")):
+        verb, *more = command
+        assert "stands for the resource 'App'" in office.run("user", verb, stand_in, *more, code=3)
+    assert "active" in office.run("user", "show", stand_in)
+    office.run("resource", "remove", "App")
+    office.run("user", "show", stand_in, code=3)
+
+
 def test_what_a_removed_user_left_is_given_by_the_name_they_bore(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, "former")

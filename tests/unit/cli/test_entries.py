@@ -2,14 +2,17 @@
 
 import io
 import json
+import os
+import pwd
 import shutil
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from muniment.cli import commands
-from muniment.database.connections import Database
+from muniment.database.connections import Database, directory_tables
 from muniment.directory.entries import entries, resources
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
@@ -126,6 +129,17 @@ def test_a_client_by_which_people_sign_in_to_a_repository_stays(muniment: Munime
     muniment("--set", "repository.basic_client=basic", "client", "rename", "basic", "signing-in", "--force")
     muniment("--set", "repository.basic_client=signing-in", "client", "remove", "signing-in", "--force")
     assert "signing-in" not in muniment("client", "list")
+
+
+@pytest.mark.slow
+def test_what_a_command_decides_the_operator_decides(muniment: Muniment) -> None:
+    muniment("user", "add", "ada@staff", "--random")
+    muniment("user", "set", "ada@staff", "--disable")
+    with closing(Database(f"sqlite:///{muniment.data / 'directory.db'}")) as database, database.read() as cx:
+        table = directory_tables.tables["audit_events"]
+        found = cx.execute(sa.select(*table.c["who", "place", "action"]).where(table.c.target == "ada@staff")).all()
+    who = pwd.getpwuid(os.getuid()).pw_name
+    assert found == [(who, "command line", "user made"), (who, "command line", "user changed")]
 
 
 @pytest.mark.slow

@@ -80,6 +80,28 @@ def test_writes_that_wait_share_a_commit(transactions: Transactions, monkeypatch
     assert len(seen) < len(numbers) / 5
 
 
+def test_between_long_decisions_of_a_group_others_have_their_turn(transactions: Transactions) -> None:
+    decided_at_turns: list[int] = []
+    decided = 0
+
+    def long(cx: Connection, number: int) -> int:
+        nonlocal decided
+        time.sleep(2 * web_transactions._LONGEST_TURN)
+        decided += 1
+        return add(cx, number)
+
+    async def ask() -> list[int]:
+        written = asyncio.gather(*(transactions.write(long, number) for number in (1, 2, 4, 5)))
+        while not written.done():
+            await asyncio.sleep(0)
+            decided_at_turns.append(decided)
+        return await written
+
+    assert asyncio.run(ask()) == [1, 2, 4, 5]
+    assert {1, 2, 3} <= {*decided_at_turns}
+    assert kept(transactions) == [1, 2, 4, 5]
+
+
 def test_a_refused_decision_undoes_itself_and_no_other(transactions: Transactions) -> None:
     answers = together(transactions, 1, 2, 3, 4, 5, 6, 7)
     assert [answer for answer in answers if isinstance(answer, int)] == [1, 2, 4, 5, 7] == kept(transactions)

@@ -45,8 +45,7 @@ def add_client(
     ] = False,
 ) -> None:
     """Register an OAuth client: public, unless --confidential is given."""
-    secret = terminal.new_password(from_stdin=False, random=True) if confidential else None
-    password_hash = passwords.hash_new(secret, data.settings.directory) if secret else None
+    secret, password_hash = passwords.new_secret() if confidential else (None, None)
     with data.begin("directory") as cx:
         editing.add_client(cx, name, data.now, password_hash=password_hash, description=description)
     if secret:
@@ -108,8 +107,7 @@ def set_secret(
     end_sessions: Annotated[bool, typer.Option("--end-sessions", help="End every grant issued to it, too.")] = False,
 ) -> None:
     """Give a client a new secret, which is generated and printed once. The grants issued to it stay valid."""
-    secret = terminal.new_password(from_stdin=False, random=True)
-    password_hash = passwords.hash_new(secret, data.settings.directory)
+    secret, password_hash = passwords.new_secret()
     with data.begin("directory") as cx:
         entry = entries.find_client(cx, name)
         decisions.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)

@@ -63,7 +63,7 @@ def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
         loops = []
         for member in members:
             entry = find_entry(data, cx, member)
-            memberships.add_member(cx, group_entry, entry)
+            decisions.add_members(cx, group_entry, [entry], data.now)
             if memberships.closes_loop(cx, group_entry, entry):
                 loops.append(entries.shown_id(names, entry))
         shown_group = entries.shown_id(names, group_entry)
@@ -80,8 +80,7 @@ def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
 def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members: Members) -> None:
     """Remove users and groups from a group."""
     group_entry = _by_id(data, cx, group_id)
-    for member in members:
-        decisions.remove_member(cx, group_entry, find_entry(data, cx, member))
+    decisions.remove_members(cx, group_entry, [find_entry(data, cx, member) for member in members], data.now)
 
 
 @group_commands.writes("set")

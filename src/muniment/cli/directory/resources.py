@@ -17,7 +17,7 @@ from muniment.cli.directory.entries import (
     repository_snapshot,
 )
 from muniment.cli.running import Group, Rows
-from muniment.directory.administration import decisions
+from muniment.directory.administration import resource_decisions
 from muniment.directory.entries import resources
 from muniment.installation.data_folder import DataFolder
 from muniment.integration import guards
@@ -35,8 +35,9 @@ def add_resource(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     description: Description = "",
 ) -> str:
-    """Register a protected API with its access role, and print its identifier."""
-    return resources.add(cx, data.settings.directory.names, name, data.now, description=description).id
+    """Register a protected API with its access role and the user who stands for it, and print its identifier."""
+    names = data.settings.directory.names
+    return resource_decisions.add_resource(cx, names, name, data.now, description=description).id
 
 
 @resource_commands.writes("activate")
@@ -71,7 +72,7 @@ def set_resource(data: DataFolder, cx: Connection, name: ResourceName, descripti
 def rename_resource(data: DataFolder, cx: Connection, name: ResourceName, new_name: NewName) -> None:
     """Rename a resource. It must have no living grants, because clients ask for its name as scope. Its id stays."""
     names = data.settings.directory.names
-    decisions.rename_resource(cx, names, _resource(data, cx, name), new_name, data.now)
+    resource_decisions.rename_resource(cx, names, _resource(data, cx, name), new_name, data.now)
 
 
 @resource_commands.reads("members", *ENTRY_HEADS)
@@ -93,7 +94,7 @@ def remove_from_role(data: DataFolder, cx: Connection, name: ResourceName, membe
     """Remove entries from a resource's access role. Tokens of users who are not in it any more give no access."""
     target = _resource(data, cx, name)
     for member in members:
-        decisions.remove_from_role(cx, target, find_entry(data, cx, member))
+        resource_decisions.remove_from_role(cx, target, find_entry(data, cx, member))
 
 
 @resource_commands.writes("remove")

@@ -80,7 +80,7 @@ def show_user(data: DataFolder, cx: Connection, user_id: EntryId) -> dict[str, o
         "description": user.description,
         "state": state_of(user),
         "password": user.has_password,
-        **_sign_ins(data, credentials.find(cx, directory_names, user_id)),
+        **_sign_ins(data, credentials.find(cx, data.settings.directory, user_id)),
         "group": [entries.shown_id(directory_names, group) for group in memberships.groups_of(cx, user.id)],
         **attributes.stored_values(cx, user.id),
     }
@@ -180,7 +180,8 @@ def set_attribute(
 ) -> None:
     """Set a directory attribute of a user. APIs that verify the user's tokens see it."""
     directory_names = data.settings.directory.names
-    attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id), name, values or [])
+    user = entries.find_user(cx, directory_names, user_id)
+    attributes.put(cx, directory_names, user, {name: values or []}, data.now)
 
 
 @user_commands.acts("remove")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment.directory.administration import decisions
+from muniment.directory.administration import resource_decisions
 from muniment.directory.entries.resources import Resource
 from muniment.installation import backends
 from muniment.installation.data_folder import DataFolder
@@ -54,4 +54,4 @@ def resource_of(data: DataFolder, name: str) -> Resource:
     if "directory" not in data.settings.halves:
         raise Failure("The directory runs apart: name a resource of it with --resource-id.", Exit.USAGE)
     with data.begin("directory") as cx:
-        return decisions.ensure_resource(cx, data.settings.directory.names, name, data.now)
+        return resource_decisions.ensure_resource(cx, data.settings.directory.names, name, data.now)

@@ -29,6 +29,7 @@ repository_commands.acts("import")(exports.import_command)
 
 _AT_A_TIME = 500
 _FURTHER_TABLES = (
+    "audit",
     "store.change_log.followers",
     "bulk.importing.record",
     "search.agent.indexing",

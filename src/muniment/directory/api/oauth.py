@@ -10,11 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.directory.api import spelling
+from muniment.directory.api.rest import dialect
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.entries.names import resource_name
 from muniment.directory.oauth import clients, grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.directory.oauth.access import User
 from muniment.directory.oauth.token_requests import (
     JointRequest,
     PasswordCheck,
@@ -98,6 +100,16 @@ class Verification(msgspec.Struct, frozen=True, rename={"resource_id_too": "reso
     resource_id_too: str | None = None
 
 
+class TokenToVerify(msgspec.Struct, kw_only=True):
+    """A token to verify, and the resource for which it must have been issued, if one is named."""
+
+    token: str = ""
+    resource_id: str = ""
+
+
+dialect.spelled({"user_partition_id": "userPartitionID"})(User)
+
+_LONGEST_BODY = 65_536
 _VERIFICATION = msgspec.json.Decoder(Verification)
 
 
@@ -196,6 +208,23 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
         directory.clock(),
     )
     return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
+
+
+@events.tells()
+async def tokeninfo_by_rest(request: Request, directory: Directory) -> Response:
+    """Say whose access token this is, with keys in camelCase."""
+    asked = await dialect.read(request, "rest", TokenToVerify, _LONGEST_BODY)
+    if not asked.token or asked.token.startswith(directory.options.names.ticket_prefix):
+        raise Malformed("The JSON has no access token as its token.")
+    info, _ = await directory.transactions.read(
+        token_verification.verify,
+        directory.options,
+        directory.memory,
+        asked.token,
+        asked.resource_id or None,
+        directory.clock(),
+    )
+    return Response(dialect.encode("rest", info), headers=spelling.NEVER_STORED, media_type="application/json")
 
 
 @events.tells("revocation")

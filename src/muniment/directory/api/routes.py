@@ -4,17 +4,26 @@ A row only describes credentials: the function asks for them. Sources: given 4.1
 console.
 """
 
+import dataclasses
+from importlib import metadata
+from typing import Any
+
+import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from muniment.directory.api import fast_path, oauth, resources, spelling
+from muniment.directory.api import fast_path, oauth, spelling
+from muniment.directory.api.rest import addresses as rest
+from muniment.directory.api.rest import dialect
 from muniment.directory.console import frame, pages, sign_in
 from muniment.directory.context import Directory
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryNames
 from muniment.ground.refusals import UnknownAddress
+from muniment.web import openapi
 from muniment.web.addresses import (
     BINARY,
     TEXT,
@@ -29,12 +38,16 @@ from muniment.web.addresses import (
 )
 from muniment.web.answers import browser
 from muniment.web.answers.responses import SHARED, refuse
+from muniment.web.fast_path import FastPathAtOnce
+
+_TWINS = "What the addresses below `/rest` do, with keys in snake_case."
 
 FORM = "application/x-www-form-urlencoded"
 
 _TEXT = {"text/html": TEXT}
 _PAGE = AnswerDescription(200, "The page.", _TEXT)
 _REDIRECT = AnswerDescription(303, "The browser is led to another page.")
+_DOCUMENT = AnswerDescription(200, "The description, in OpenAPI 3.1.", {"application/json": {"type": "object"}})
 _CHANGE: Schema = {"type": "string", "enum": ["add", "change", "delete"]}
 
 
@@ -51,6 +64,15 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
         at_once=fast_path.TOKENINFO,
+    )
+    tokeninfo_by_rest = Operation(
+        oauth.tokeninfo_by_rest,
+        body={"application/json": dialect.type_in("rest", oauth.TokenToVerify)},
+        answers=(
+            AnswerDescription(
+                200, "The token is good for the resource.", {"application/json": dialect.type_in("rest", TokenInfo)}
+            ),
+        ),
     )
     login = {
         "GET": Operation(
@@ -83,7 +105,6 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
             oauth.preflight, answers=(AnswerDescription(204, "The headers say what a browser may send."),)
         ),
     }
-    secret = AnswerDescription(200, "The secret of the resource.", {"application/json": resources.ResourceSecret})
     attributes = {
         "GET": Operation(
             pages.system_attributes,
@@ -102,12 +123,10 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
             Address("/v1/authentication/oauth/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
             Address("/v1/authentication/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
             Address("/v1/authentication/oauth/{token}", revocation, oauth.REVOCATION),
-            Address(
-                "/rest/resources/{resource_id}/activate",
-                {"POST": Operation(resources.activate, answers=(secret,))},
-                resources.ACTIVATION,
-                credentials=CredentialKind.BEARER,
-            ),
+            Address("/rest/authentication/oauth/tokeninfo", {"POST": tokeninfo_by_rest}, oauth.TOKENINFO),
+            Address("/rest/authentication/oauth/{token}", revocation, oauth.REVOCATION),
+            Address("/rest/openapi.json", {"GET": Operation(describe, answers=(_DOCUMENT,))}),
+            *rest.addresses("rest"),
             Address("/console", {"GET": Operation(pages.overview, answers=(_PAGE,))}, *console),
             Address("/console/system-attributes", attributes, *console),
             Address("/static/{name}", {"GET": Operation(browser.static, answers=(file,))}, pages.CONSOLE, page_errors),
@@ -115,10 +134,29 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         ErrorShape("directory", spelling.rest, {"application/json": spelling.RestError}),
         CredentialKind.NONE,
         (
-            Parameter("resource_id", "Identifier of a resource.", place="path"),
+            *rest.PARTS,
             Parameter("token", "An access token or a refresh token.", place="path"),
             Parameter("name", "Name of a file that the pages use.", place="path"),
         ),
+    )
+
+
+async def describe(request: Request, directory: Directory) -> Response:
+    """Describe every address of the directory in OpenAPI 3.1."""
+    base, names = request.scope["muniment.base"], directory.options.names
+    if base not in directory.descriptions:
+        cookie = names.ticket_cookie or "__Host-muniment_ticket"
+        described = openapi.document(
+            [table(names), older_table(names)], base, metadata.version("muniment"), cookie, openapi.CallerCredentials()
+        )
+        directory.descriptions[base] = msgspec.json.encode(described)
+    return Response(directory.descriptions[base], headers=spelling.NEVER_STORED, media_type="application/json")
+
+
+def older_table(names: DirectoryNames) -> AddressTable[Directory]:
+    """Make the table of the addresses below ``/v1`` that have a twin below ``/rest``."""
+    return dataclasses.replace(
+        table(names), name="directory v1", addresses=rest.addresses("v1"), parts=rest.PARTS, note=_TWINS
     )
 
 
@@ -156,20 +194,30 @@ def _fields(meaning: str, fields: dict[str, Schema], required: tuple[str, ...]) 
 
 
 def routes(directory: Directory) -> list[Route]:
-    addresses = table(directory.options.names)
-    unknown = _UnknownAddress(directory)
-    return [
-        *addresses.routes(directory),
-        Route(addresses.prefix, unknown),
-        Route(f"{addresses.prefix}/{{rest:path}}", unknown),
-    ]
+    names, unknown = directory.options.names, _UnknownAddress(directory)
+    made: list[Route] = []
+    for prefix in spelling.prefixes(directory.options):
+        tables = [dataclasses.replace(each, prefix=prefix) for each in (table(names), older_table(names))]
+        made += [route for each in tables for route in each.routes(directory)]
+        made += [Route(prefix, unknown), Route(f"{prefix}/{{rest:path}}", unknown)]
+    return made
+
+
+def at_once(directory: Directory) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
+    """Return what answers at once, by path."""
+    made = table(directory.options.names)
+    return {
+        path: answering
+        for prefix in spelling.prefixes(directory.options)
+        for path, answering in dataclasses.replace(made, prefix=prefix).at_once(directory).items()
+    }
 
 
 class _UnknownAddress:
     """Answers 404 to every method."""
 
     def __init__(self, directory: Directory) -> None:
-        self._shape = spelling.shape(directory.options.names)
+        self._shape = spelling.shape(directory.options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = UnknownAddress("There is nothing at this address.")

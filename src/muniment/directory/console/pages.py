@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
@@ -59,7 +60,7 @@ async def change_system_attribute(request: Request, directory: Directory) -> Res
     event = events.begin(request.scope, "system attribute", how=action)
     try:
         event.who, event.on = await directory.transactions.write(
-            _change, names, mark, ticket, action, name, value, free, directory.clock()
+            _change, directory, request.scope, mark, ticket, action, name, value, free
         )
     except BadAttribute as refusal:
         typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
@@ -111,22 +112,24 @@ def _attributes(cx: Connection, names: DirectoryNames, ticket: str, now: Instant
 
 def _change(
     cx: Connection,
-    names: DirectoryNames,
+    directory: Directory,
+    scope: Scope,
     mark: FormMark,
     ticket: str,
     action: str,
     name: str,
     value: str,
     free: bool,
-    now: Instant,
 ) -> tuple[str, str]:
-    user = form_sign_in.administrator_of(cx, ticket, now)
+    names, now = directory.options.names, directory.clock()
+    user = form_sign_in.administrator_of(cx, names, ticket, now)
     frame.check_csrf(cx, mark, ticket)
-    if action == "delete":
-        system.remove(cx, name)
-        return entries.shown_id(names, user), name
-    (system.add if action == "add" else system.put)(cx, name, value, now, free=free)
-    return entries.shown_id(names, user), name.strip()
+    with directory.acting(scope, user):
+        if action == "delete":
+            system.remove(cx, name)
+        else:
+            (system.add if action == "add" else system.put)(cx, name, value, now, free=free)
+    return entries.shown_id(names, user), name if action == "delete" else name.strip()
 
 
 def _ticket(request: Request, directory: Directory) -> str:
@@ -134,5 +137,5 @@ def _ticket(request: Request, directory: Directory) -> str:
 
 
 def _console_values(cx: Connection, names: DirectoryNames, here: str, ticket: str, now: Instant) -> dict[str, Any]:
-    user = form_sign_in.administrator_of(cx, ticket, now)
+    user = form_sign_in.administrator_of(cx, names, ticket, now)
     return {"here": here, "user_id": entries.shown_id(names, user), "csrf": frame.csrf(cx, ticket)}

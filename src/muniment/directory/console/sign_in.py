@@ -2,18 +2,25 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.directory.administration import decisions
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources
+from muniment.directory.entries.credentials import Credentials
+from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import NotSignedIn, SignInRefused
+from muniment.directory.refusals import BadAttribute, NotSignedIn, SignInRefused
 from muniment.directory.sign_in import form as form_sign_in
-from muniment.directory.sign_in import pauses, tickets
+from muniment.directory.sign_in import holders, pauses, tickets
+from muniment.directory.sign_in.holders import TicketHolder
+from muniment.directory.sign_in.line import Asker
 from muniment.ground import events
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
@@ -44,6 +51,8 @@ async def submit(request: Request, directory: Directory, form: Mapping[str, str]
     request.scope["muniment.page"] = True
     if "sign_out" in form:
         return await _sign_out(request, directory, form)
+    if f"{directory.options.names.form_prefix}step" in form:
+        return await _new_password(request, directory, form)
     return await _sign_in(request, directory, form)
 
 
@@ -60,9 +69,11 @@ async def _page(
     ticket = frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or browser.new_mark()
-    resource, holder, csrf = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
+    resource, holder, csrf = await directory.transactions.read(
+        _look, names, resource_id, ticket, mark, directory.clock()
+    )
     is_administration = resource.built_in == resources.ADMINISTRATION
-    if holder is not None and holder.in_role and is_administration:
+    if holder is not None and holder.opens and is_administration:
         return frame.redirect(request, names, return_page or "/console")
     values = {
         "resource_name": resources.shown_name(names, resource),
@@ -100,8 +111,8 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     event.resource = await directory.transactions.read(_shown_name, names, attempt.resource_id)
     old = frame.cookie(request, names, "ticket")
     try:
-        ticket, in_role = await directory.transactions.write(
-            form_sign_in.finish, options, attempt, password_ok, old, directory.clock()
+        outcome = await directory.transactions.write(
+            form_sign_in.finish, options, attempt, password_ok, mark, old, directory.clock()
         )
     except SignInRefused as refusal:
         event.result, event.reason = "refused", refusal.reason
@@ -115,13 +126,79 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
             sentence=browser.REFUSED,
             username=username,
         )
-    if not in_role:
+    if outcome.step:
+        event.result, event.reason = "refused", "needs a new password"
+        response = await _ask_new_password(request, directory, outcome.step, return_page)
+    else:
+        response = _let_in(request, directory, outcome, attempt.resource_id, return_page, event)
+    frame.set_cookie(response, request, names, "browser", known, pauses.PLACE_SECONDS)
+    return response
+
+
+async def _new_password(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    """The step after the right password of a user who must choose another."""
+    options, names = directory.options, directory.options.names
+    text = form.get(f"{names.form_prefix}step", "")
+    return_page, mark = frame.page_of_ours(form.get("page", "")), frame.cookie(request, names, "form")
+    await directory.transactions.read(frame.check_csrf, frame.form_mark(request, names, form), mark)
+    event = events.begin(request.scope, "sign-in", how="new password")
+    try:
+        step, account = await directory.transactions.read(form_sign_in.read_step, text, mark, directory.clock())
+        event.who = entries.shown_id(names, account.user)
+        event.resource = await directory.transactions.read(_shown_name, names, step.resource_id)
+        password_hash = await _hash_new(request, directory, account, form)
+        set_password = partial(_set_password, directory, request.scope, password_hash)
+        old = frame.cookie(request, names, "ticket")
+        outcome = await directory.transactions.write(
+            form_sign_in.take_step, options, text, mark, old, set_password, directory.clock()
+        )
+    except NotSignedIn as refusal:
+        event.result, event.reason = "refused", refusal.sentence
+        resource_id = _resource_id(form.get("RFA"))
+        return await _page(request, directory, resource_id, return_page=return_page, sentence=refusal.sentence)
+    except BadAttribute as refusal:
+        event.result, event.reason = "refused", refusal.sentence
+        return await _ask_new_password(request, directory, text, return_page, refusal.sentence)
+    return _let_in(request, directory, outcome, step.resource_id, return_page, event)
+
+
+async def _ask_new_password(
+    request: Request, directory: Directory, text: str, return_page: str, sentence: str = ""
+) -> Response:
+    names, mark = directory.options.names, frame.cookie(request, directory.options.names, "form")
+    values = await directory.transactions.read(_step_values, names, text, mark, directory.clock())
+    values |= {"step": text, "sentence": sentence, "back": return_page}
+    return frame.draw(request, names, "new_password.html", values)
+
+
+async def _hash_new(request: Request, directory: Directory, account: Credentials, form: Mapping[str, str]) -> str:
+    """Raises BadAttribute for a password that is typed in two ways, or is the present one; Overloaded."""
+    prefix = directory.options.names.form_prefix
+    new_password = form.get(f"{prefix}new_password", "")
+    if new_password != form.get(f"{prefix}again", ""):
+        raise BadAttribute("The two new passwords differ. Type the same one twice.")
+    asker = Asker(pauses.neighbourhood(caller_address(request)), fold_name(account.user.name))
+    check = directory.gate.check(account.password_hash, new_password, asker, directory.clock())
+    if await asyncio.wrap_future(check):
+        raise BadAttribute("This is the password that has to be replaced. Choose another.")
+    return await asyncio.to_thread(directory.gate.hash_new, new_password)
+
+
+def _let_in(
+    request: Request,
+    directory: Directory,
+    outcome: form_sign_in.FormOutcome,
+    resource_id: str,
+    return_page: str,
+    event: events.Event,
+) -> Response:
+    names = directory.options.names
+    if not outcome.opens:
         # Without a resource in the event, an auditor does not read that somebody came to the administration.
         event.resource, return_page = None, ""
-    response = frame.redirect(request, names, return_page or f"/login?RFA={attempt.resource_id}")
-    frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
+    response = frame.redirect(request, names, return_page or f"/login?RFA={resource_id}")
+    frame.set_cookie(response, request, names, "ticket", outcome.ticket, directory.options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
-    frame.set_cookie(response, request, names, "browser", known, pauses.PLACE_SECONDS)
     return response
 
 
@@ -138,11 +215,11 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
 
 
 def _look(
-    cx: Connection, resource_id: str | None, ticket: str, mark: str, now: Instant
-) -> tuple[resources.Resource, form_sign_in.TicketHolder | None, str]:
+    cx: Connection, names: DirectoryNames, resource_id: str | None, ticket: str, mark: str, now: Instant
+) -> tuple[resources.Resource, TicketHolder | None, str]:
     """The resource, who is signed in to it, and what the hidden field holds."""
     try:
-        holder = form_sign_in.holder_of(cx, ticket, now)
+        holder = holders.of_sign_in(cx, names, ticket, now)
     except NotSignedIn:
         holder = None
     if resource_id is None and holder is not None:
@@ -156,11 +233,28 @@ def _look(
 def _end(cx: Connection, names: DirectoryNames, mark: browser.FormMark, ticket: str, now: Instant) -> str | None:
     frame.check_csrf(cx, mark, ticket)
     try:
-        return entries.shown_id(names, form_sign_in.holder_of(cx, ticket, now).user)
+        return entries.shown_id(names, holders.of_sign_in(cx, names, ticket, now).user)
     except NotSignedIn:
         return None
     finally:
-        tickets.end(cx, ticket)
+        tickets.end(cx, names, ticket)
+
+
+def _step_values(cx: Connection, names: DirectoryNames, text: str, mark: str, now: Instant) -> dict[str, str]:
+    step, account = form_sign_in.read_step(cx, text, mark, now)
+    return {
+        "resource_id": step.resource_id,
+        "resource_name": _shown_name(cx, names, step.resource_id),
+        "username": entries.shown_id(names, account.user),
+        "csrf": frame.csrf(cx, mark),
+    }
+
+
+def _set_password(
+    directory: Directory, scope: Mapping[str, Any], password_hash: str, cx: Connection, user: Entry
+) -> None:
+    with directory.acting(scope, user):
+        decisions.set_password(cx, user, password_hash, directory.clock())
 
 
 def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:

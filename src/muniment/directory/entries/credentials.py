@@ -1,7 +1,7 @@
 """Find and store what decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -9,6 +9,8 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement
 from muniment.directory import version_stamps
+from muniment.directory.entries import bare_names, oauth_clients
+from muniment.directory.entries.oauth_clients import ClientSettings
 from muniment.directory.entries.table import (
     CLIENTS,
     ENTRY_FIELDS,
@@ -16,12 +18,11 @@ from muniment.directory.entries.table import (
     NAMED_IN_PARTITION,
     Entry,
     entry_table,
-    partition_key,
     rows,
     select_entries,
     to_entry,
 )
-from muniment.directory.options import DirectoryNames
+from muniment.directory.options import DirectoryOptions
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
@@ -35,17 +36,34 @@ class Credentials(msgspec.Struct, frozen=True):
     places: str
 
 
-def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Known and unknown users take the same statement."""
-    name, at, partition = user_id.rpartition("@")
-    partition = partition_key(names, partition) if at else ""
-    return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
+def find(cx: Connection, options: DirectoryOptions, user_id: str, *, bare: bool = False) -> Credentials | None:
+    """With ``bare``, the partition may be left out (``bare_names``). Known, unknown and ambiguous users take the same
+    statement.
+    """
+    parameters = bare_names.parameters(options, user_id, "user", bare=bare)
+    row = bare_names.meant(cx.execute(_CREDENTIALS_BY_NAME, parameters))
+    return None if row is None else _credentials(row[:-1])
 
 
-def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
-    """The directory's generation comes from the same statement."""
+class ClientCredentials(NamedTuple):
+    """One statement reads the client, its settings and the directory's generation."""
+
+    user: Entry
+    secret_hash: str | None
+    settings: ClientSettings
+    generation: str
+
+
+def find_of_client(cx: Connection, name: str) -> ClientCredentials | None:
     row = _CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}")
-    return None if row is None else (Credentials(to_entry(row), *row[len(ENTRY_FIELDS) : -1]), row[-1])
+    if row is None:
+        return None
+    settings = oauth_clients.to_settings(row[-1 - oauth_clients.WIDTH : -1])
+    return ClientCredentials(to_entry(row), row[len(ENTRY_FIELDS)], settings, row[-1])
+
+
+def by_id(cx: Connection, user_id: int) -> Credentials | None:
+    return _credentials(cx.execute(_CREDENTIALS, {"entry": user_id}).first())
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
@@ -60,13 +78,16 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
     return None if user_id is None else credentials
 
 
-def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
+def note_sign_in(
+    cx: Connection, user_id: int | None, tries: str, places: str, now: Instant, *, succeeded: bool = False
+) -> None:
     """``pauses`` encodes the results.
 
     It always writes one row, for None the first entry's, where they mean nothing: so its time does not show which users
     exist.
     """
-    cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
+    values = {"new_tries": tries, "new_places": places, "now": now, "success": now if succeeded else None}
+    cx.execute(_NOTE_SIGN_IN, {"entry": user_id, **values})
 
 
 def _credentials(row: Sequence[Any] | None) -> Credentials | None:
@@ -74,10 +95,19 @@ def _credentials(row: Sequence[Any] | None) -> Credentials | None:
 
 
 _SIGN_IN = rows.c["password_hash", "tries", "places"]
-_CREDENTIALS_BY_NAME = select_entries(*_SIGN_IN).where(NAMED_IN_PARTITION, rows.c.kind == "user")
-_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(version_stamps.GENERATION))
+_CREDENTIALS_BY_NAME = bare_names.select_meant(*_SIGN_IN)
+_OF_CLIENT = oauth_clients.with_settings(
+    select_entries(rows.c.password_hash).where(NAMED_IN_PARTITION, rows.c.kind == "user")
+)
+_CLIENT = PreparedStatement(_OF_CLIENT.add_columns(version_stamps.GENERATION))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)
-_NOTE = {"tries": sa.bindparam("new_tries"), "places": sa.bindparam("new_places"), "attempted": _NOW}
+_SIGNED_IN = sa.func.coalesce(sa.bindparam("success", type_=sa.BigInteger), entry_table.c.signed_in)
+_NOTE = {
+    "signed_in": _SIGNED_IN,
+    "tries": sa.bindparam("new_tries"),
+    "places": sa.bindparam("new_places"),
+    "attempted": _NOW,
+}
 _NOTE_SIGN_IN = entry_table.update().where(entry_table.c.id == _ENTRY_OR_FIRST).values(_NOTE)

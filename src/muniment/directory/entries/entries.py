@@ -6,6 +6,8 @@ from typing import Any, Literal, NamedTuple, assert_never
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.connections import PreparedStatement
+from muniment.directory.entries import bare_names
 from muniment.directory.entries import names as spelling
 from muniment.directory.entries.credentials import find_of_client
 from muniment.directory.entries.table import (
@@ -15,11 +17,11 @@ from muniment.directory.entries.table import (
     IN_NAMED_PARTITION,
     NAMED_IN_PARTITION,
     ROOT,
-    SELECT_BY_ID,
     Entry,
     Kind,
     entry_table,
     find_built_in,
+    find_by_id,
     find_first,
     name_space,
     partition_key,
@@ -30,7 +32,7 @@ from muniment.directory.entries.table import (
     shown_partition_columns,
     to_entry,
 )
-from muniment.directory.options import DirectoryNames
+from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import UnknownClient, UnknownEntry, UnknownGroup, UnknownPartition
 from muniment.ground.naming import fold_name
 
@@ -52,7 +54,7 @@ def shown_id(names: DirectoryNames, entry: Entry) -> str:
 def location(names: DirectoryNames, entry: Entry) -> str:
     partition = shown_partition(names, entry)
     match entry.kind:
-        case "user" | "group":
+        case "user" | "group" | "role":
             return spelling.location(names, partition, entry.units, name=entry.name)
         case "unit":
             units = (entry.name, *entry.units) if entry.built_in != ROOT else ()
@@ -65,10 +67,10 @@ def location(names: DirectoryNames, entry: Entry) -> str:
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
     """Raises UnknownPartition."""
-    entry = find_first(cx, select_entries().where(rows.c.space == "", rows.c.name_key == partition_key(names, name)))
-    if entry is None:
+    row = _PARTITION.first(cx, partition=partition_key(names, name))
+    if row is None:
         raise UnknownPartition(f"There is no partition {name[:100]!r}.")
-    return entry
+    return to_entry(row)
 
 
 def clients(cx: Connection) -> Entry:
@@ -83,6 +85,12 @@ def administrators(cx: Connection) -> Entry:
     return to_entry(cx.execute(select_named(name_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
+def stand_in(cx: Connection, resource_id: str) -> Entry | None:
+    """Return the user of the administration's partition who stands for a resource."""
+    user = find_first(cx, select_named(name_space("members", administration(cx)), resource_id))
+    return user if user is not None and user.kind == "user" else None
+
+
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
     """Raises UnknownEntry."""
     return find(cx, names, user_id, "user")
@@ -93,21 +101,33 @@ def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
     return find(cx, names, group_id, "group")
 
 
-def find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Literal["user", "group"]) -> Entry:
-    """Raises UnknownEntry for a user, UnknownGroup for a group."""
+def find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Literal["user", "group", "role"]) -> Entry:
+    """Raises UnknownEntry, and UnknownGroup for a group."""
+    entry = find_member(cx, names, entry_id, kind)
+    if entry is None:
+        raise _unknown(entry_id, kind)
+    return entry
+
+
+def find_member(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry | None:
+    """``entry_id`` is ``<name>@<partition>``."""
     name, at, partition = entry_id.rpartition("@")
     parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
-    entry = find_first(cx, _BY_NAME, parameters) if at else None
-    if entry is None:
-        refusal = UnknownGroup if kind == "group" else UnknownEntry
-        raise refusal(f"There is no {kind} {entry_id[:200]!r}.")
-    return entry
+    return find_first(cx, _BY_NAME, parameters) if at else None
+
+
+def find_meant(cx: Connection, options: DirectoryOptions, text: str, kind: Kind) -> Entry:
+    """The partition may be left out (``bare_names``). Raises UnknownEntry, and UnknownGroup for a group."""
+    row = bare_names.meant(cx.execute(_MEANT, bare_names.parameters(options, text, kind)))
+    if row is None:
+        raise _unknown(text, kind)
+    return to_entry(row)
 
 
 def find_client(cx: Connection, name: str) -> Entry:
     """Raises UnknownClient."""
-    if matches := find_of_client(cx, name):
-        return matches[0].user
+    if found := find_of_client(cx, name):
+        return found.user
     raise UnknownClient(f"There is no client {name[:100]!r}.")
 
 
@@ -144,8 +164,12 @@ def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
     return unit
 
 
+def by_uuid(cx: Connection, identity: str) -> Entry | None:
+    return find_first(cx, select_entries().where(rows.c.uuid == identity))
+
+
 def by_id(cx: Connection, entry_id: int) -> Entry | None:
-    return find_first(cx, SELECT_BY_ID, {"entry": entry_id})
+    return find_by_id(cx, entry_id)
 
 
 def partitions(cx: Connection) -> list[Entry]:
@@ -213,30 +237,36 @@ def units_in(cx: Connection, container: Entry) -> list[Entry]:
 
 
 def inside(cx: Connection, container: Entry) -> list[Entry]:
-    """What lies directly in a unit, or a partition's root unit: units, groups, users, each by name.
+    """What lies directly in a unit, or a partition's root unit: units, groups, roles, users, each by name.
 
     Raises UnknownEntry for a user or a group.
     """
     if container.kind not in ("unit", "partition"):
         raise UnknownEntry(f"{container.name[:100]!r} is a {container.kind}: only units and partitions hold entries.")
     unit = root_unit(cx, container) if container.kind == "partition" else container
-    order = sa.case({"unit": 0, "group": 1}, value=rows.c.kind, else_=2)
+    order = sa.case({"unit": 0, "group": 1, "role": 2}, value=rows.c.kind, else_=3)
     query = select_entries().where(rows.c.parent_id == unit.id).order_by(order, rows.c.name_key, rows.c.id)
     return [to_entry(row) for row in cx.execute(query)]
 
 
-def acting(entry_id: sa.ColumnElement[int] | int, column: Literal["id", "parent_id"] = "id") -> sa.Exists:
-    """The condition that an entry is a user who may act and has a password, or with ``parent_id`` directly contains
-    one.
-    """
+def acting(entry_id: sa.ColumnElement[int]) -> sa.Exists:
+    """The condition that an entry is a user who may act and has a password."""
     live = sa.and_(rows.c.disabled.is_(False), rows.c.locked.is_(False), rows.c.password_hash.is_not(None))
-    return sa.exists().where(rows.c[column] == entry_id, rows.c.kind == "user", live)
+    return sa.exists().where(rows.c.id == entry_id, rows.c.kind == "user", live)
 
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
     """``read`` runs it. With ``kinds`` it finds only entries of these."""
     of_kind = [rows.c.kind.in_(kinds)] if kinds else []
     return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
+
+
+def select_with(
+    key: sa.ColumnElement[int], entry_id: sa.ColumnElement[int], pairs: sa.FromClause, kind: Kind
+) -> sa.Select[Any]:
+    """Entries of one kind, each with a key of the pairs at the end of its row."""
+    query = select_entries(key).select_from(pairs).where(entry_id == rows.c.id, rows.c.kind == kind)
+    return query.order_by(key, rows.c.name_key, rows.c.id)
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
@@ -264,9 +294,21 @@ def only(entry: Entry) -> sa.Select[tuple[int]]:
     return sa.select(entry_table.c.id).where(entry_table.c.id == entry.id)
 
 
-def is_group(entry_id: sa.ColumnElement[int]) -> sa.Exists:
+def has_members(entry_id: sa.ColumnElement[int]) -> sa.Exists:
+    """Only groups and roles do."""
     group = entry_table.alias("inner_group")
-    return sa.exists().where(group.c.id == entry_id, group.c.kind == "group")
+    return sa.exists().where(group.c.id == entry_id, group.c.kind.in_(("group", "role")))
+
+
+def parents_of(cx: Connection, unit: Entry) -> list[Entry]:
+    """The units around a unit, the innermost first, and its partition."""
+    above = read(cx, _AROUND, {"entry": unit.id})
+    return sorted(above, key=lambda entry: (entry.kind == "partition", entry.built_in == ROOT, -len(entry.units)))
+
+
+def _unknown(text: str, kind: str) -> UnknownEntry:
+    refusal = UnknownGroup if kind == "group" else UnknownEntry
+    return refusal(f"There is no {kind} {text[:200]!r}.")
 
 
 def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> str:
@@ -277,4 +319,9 @@ def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> 
 CHOSEN = Columns(rows.c.id, rows.c.parent_id, rows.c.partition_id)
 _NAMES: sa.BindParameter[str] = sa.bindparam("names", expanding=True)
 BEARING = select_entries().where(IN_NAMED_PARTITION, rows.c.kind.in_(("group", "user")), rows.c.name_key.in_(_NAMES))
+_PARTITION = PreparedStatement(
+    select_entries().where(rows.c.space == "", rows.c.name_key == sa.bindparam("partition", type_=sa.String))
+)
+_MEANT = bare_names.select_meant()
+_AROUND = select_by_ids(units_above(sa.bindparam("entry", type_=sa.BigInteger)))
 _BY_NAME = select_entries().where(NAMED_IN_PARTITION, rows.c.kind == sa.bindparam("kind"))

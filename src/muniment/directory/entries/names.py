@@ -4,6 +4,7 @@ Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. What is built 
 DirectoryNames spells.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from muniment.ground.naming import MalformedName, disguise, escape, fold_name, i
 MAX_LENGTH = 120
 
 _SCOPE = "resource:"
+_UNESCAPED = re.compile(r'\\.|["+;<>]|(?<==)#|,(?!\s*[A-Za-z]+=)', re.DOTALL)
 
 
 def check(name: str, *, partition: bool = False) -> str:
@@ -78,12 +80,19 @@ def location(
     return ",".join([*parts, names.dn_suffix])
 
 
+def resource_location(names: DirectoryNames, name: str) -> str:
+    """``cn=<name>,ou=Resources`` and the suffix without its unit."""
+    unit, comma, rest = names.dn_suffix.partition(",")
+    suffix = rest if comma and unit.lower().startswith("ou=") else names.dn_suffix
+    return f"cn={escape(name)},ou=Resources,{suffix}"
+
+
 def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[str] | None, str]:
     """Raises BadName. A unit or a partition has no name, a partition no units; these are those below the root unit, the
     innermost first.
     """
     try:
-        parts = read_dn(text)
+        parts = _read_leniently(text)
     except MalformedName as error:
         raise BadName(str(error)) from error
     suffix = [(kind, fold_name(value)) for kind, value in read_dn(names.dn_suffix)]
@@ -101,6 +110,14 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
     if fold_name(units[-1]) != fold_name(names.root_unit):
         raise BadName(f"The outermost unit of a location is {names.root_unit}.")
     return name, units[:-1], partition
+
+
+def _read_leniently(text: str) -> list[tuple[str, str]]:
+    """Clients leave out escapes, at a comma too, if what follows it is no further part."""
+    try:
+        return read_dn(text)
+    except MalformedName:
+        return read_dn(_UNESCAPED.sub(lambda found: found[0] if found[0][0] == "\\" else f"\\{found[0]}", text))
 
 
 def scope(resource: str) -> str:

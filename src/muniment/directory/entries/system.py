@@ -11,10 +11,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.database.connections import PreparedStatement, directory_tables, required
+from muniment.database.connections import PreparedStatement, directory_tables, required, required_columns
+from muniment.directory import audit
 from muniment.directory.refusals import BadAttribute, UnknownAttribute
 from muniment.ground.clock import Instant
-from muniment.ground.naming import fold_name
+from muniment.ground.naming import fold_name, is_storable
 
 ENFORCE_SSL = "directory.auth.EnforceSSL"
 
@@ -26,7 +27,7 @@ _attributes = sa.Table(
     directory_tables,
     sa.Column("name_key", sa.String(600), primary_key=True),
     required("name", sa.String(_MAX_NAME)),
-    required("value", sa.Text),
+    *required_columns(sa.Text, "value", "friendly_name"),
     required("modified", sa.BigInteger),
 )
 
@@ -46,6 +47,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
     name: str
     value: str
     modified: Instant
+    friendly_name: str = ""
 
 
 class KnownAttribute(msgspec.Struct, frozen=True):
@@ -85,14 +87,22 @@ def get(cx: Connection, name: str) -> str | None:
     return cx.scalar(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name)))
 
 
+def find(cx: Connection, name: str) -> SystemAttribute | None:
+    row = cx.execute(_ATTRIBUTES.where(_attributes.c.name_key == fold_name(name.strip()))).first()
+    return None if row is None else SystemAttribute(*row)
+
+
 def all_system_attributes(cx: Connection) -> list[SystemAttribute]:
-    query = sa.select(*_attributes.c["name", "value", "modified"]).order_by(_attributes.c.name_key)
-    return [SystemAttribute(*row) for row in cx.execute(query)]
+    return [SystemAttribute(*row) for row in cx.execute(_ATTRIBUTES.order_by(_attributes.c.name_key))]
 
 
-def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Raises BadAttribute for a name or value that is not allowed, or that a known attribute does not take, and,
-    without ``free``, UnknownAttribute for a name that nothing reads.
+def put(
+    cx: Connection, name: str, value: str, now: Instant, *, free: bool = False, friendly_name: str | None = None
+) -> None:
+    """``friendly_name`` is shown to people; None leaves it as it is.
+
+    Raises BadAttribute for a name or value that is not allowed, or that a known attribute does not take, and, without
+    ``free``, UnknownAttribute for a name that nothing reads.
     """
     name, value = name.strip(), value.strip()
     attribute = known_attribute(name)
@@ -104,11 +114,18 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
         raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
+    if friendly_name is not None and (len(friendly_name) > _MAX_VALUE or not is_storable(friendly_name)):
+        raise BadAttribute(f"A system attribute's friendly name has at most {_MAX_VALUE} characters.")
     if attribute is None and not free:
         names = ", ".join(known_one.name for known_one in KNOWN)
         raise UnknownAttribute(f"No part of this release reads a system attribute {name!r}. It reads: {names}.")
+    former = get(cx, name)
     # This is one statement. So two callers can set the same attribute at one moment, and neither fails.
-    cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
+    values = {"value": value, "friendly_name": friendly_name or "", "modified": now}
+    cx.execute(_PUT if friendly_name is None else _PUT_NAMED, {"name_key": fold_name(name), "name": name, **values})
+    before = {} if former is None else {"value": _shown(name, former)}
+    target = audit.Target("system attribute", name)
+    audit.record(cx, "system attribute set", target, before, {"value": _shown(name, value)})
 
 
 def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
@@ -119,7 +136,17 @@ def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
 
 
 def remove(cx: Connection, name: str) -> bool:
-    return bool(cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name.strip()))).rowcount)
+    gone = _attributes.delete().where(_attributes.c.name_key == fold_name(name.strip()))
+    row = cx.execute(gone.returning(_attributes.c.name, _attributes.c.value)).first()
+    if row is not None:
+        target = audit.Target("system attribute", row.name)
+        audit.record(cx, "system attribute removed", target, {"value": _shown(*row)})
+    return row is not None
+
+
+def _shown(name: str, value: str) -> str:
+    """For the audit: what nobody here reads may be a secret."""
+    return value if known_attribute(name) is not None else "set"
 
 
 def enforce_ssl(cx: Connection) -> bool:
@@ -169,7 +196,13 @@ def _only_reads(cx: Connection) -> bool:
 
 
 _KEY = PreparedStatement(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
-_PUT = sa.text(
-    "INSERT INTO system_attributes (name_key, name, value, modified) VALUES (:name_key, :name, :value, :modified) "
+_ATTRIBUTES = sa.select(*_attributes.c["name", "value", "modified", "friendly_name"])
+_WRITE = (
+    "INSERT INTO system_attributes (name_key, name, value, friendly_name, modified) "
+    "VALUES (:name_key, :name, :value, :friendly_name, :modified) "
     "ON CONFLICT (name_key) DO UPDATE SET name = excluded.name, value = excluded.value, modified = excluded.modified"
-).bindparams(sa.bindparam("modified", type_=sa.BigInteger))
+)
+_PUT, _PUT_NAMED = (
+    sa.text(_WRITE + more).bindparams(sa.bindparam("modified", type_=sa.BigInteger))
+    for more in ("", ", friendly_name = excluded.friendly_name")
+)

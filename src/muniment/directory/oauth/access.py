@@ -57,6 +57,8 @@ def decide(cx: Connection, memory: AccessCache, names: DirectoryNames, question:
     if (remembered := memory.recall(question, generation)) is not None:
         return remembered
     resource = resources.by_id(cx, question.resource_id)
+    if resource.activated is None or not resource.authentication_enabled:
+        raise AccessEnded("The resource lets nobody in now.")
     if question.client_id is not None:
         client = entries.by_id(cx, question.client_id)
         if client is None or not client.live:

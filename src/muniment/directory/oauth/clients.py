@@ -5,7 +5,10 @@ from typing import TypeAlias
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory.entries import credentials
+from muniment.directory.entries import credentials, oauth_clients
+from muniment.directory.entries.oauth_clients import ClientSettings
+from muniment.directory.entries.table import Entry
+from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
@@ -26,6 +29,19 @@ class Client(msgspec.Struct, frozen=True):
 
     id: int
     secret_hash: str | None
+    settings: ClientSettings
+
+    def access_seconds(self, options: DirectoryOptions) -> int:
+        return self.settings.access_seconds or options.access_token_seconds
+
+    def refresh_seconds(self, options: DirectoryOptions) -> int:
+        """The lifetime of a grant. One that cannot be refreshed needs to live no longer than its access token."""
+        if not self.settings.allow_refresh_token:
+            return self.access_seconds(options)
+        return self.settings.refresh_seconds or options.refresh_token_seconds
+
+    def lets_sign_in(self, user: Entry) -> bool:
+        return not self.settings.auth_scopes or user.partition_id in self.settings.auth_scopes
 
 
 PublicClientCache: TypeAlias = Cache[str, Client]
@@ -36,13 +52,13 @@ def find(cx: Connection, memory: PublicClientCache, client_id: str, secret: str 
     """Only public clients are remembered: memory holds no secret's hash. The secret is not checked here. Raises
     InvalidClient if the client is unknown or may not act, or a confidential one sends no secret or a public one does.
     """
-    known, generation = credentials.find_of_client(cx, client_id) or (None, "")
+    known = credentials.find_of_client(cx, client_id)
     # A public client must send no secret, and a confidential client must send one.
-    if known is None or not known.user.live or (known.password_hash is None) != (not secret):
+    if known is None or not known.user.live or (known.secret_hash is None) != (not secret):
         raise InvalidClient(REFUSED)
-    client = Client(known.user.id, known.password_hash)
+    client = Client(known.user.id, known.secret_hash, known.settings)
     if client.secret_hash is None:
-        memory.keep(client_id, client, _ENTRY + len(client_id), generation)
+        memory.keep(client_id, client, _ENTRY + len(client_id) + len(msgspec.json.encode(client)), known.generation)
     return client
 
 
@@ -50,11 +66,12 @@ def asker(client_id: str, address: str) -> Asker:
     return Asker(neighbourhood(address), f"client {client_id}")
 
 
-def require_unchanged(cx: Connection, client: Client) -> None:
-    """Lock the client until the commit.
+def require_unchanged(cx: Connection, client: Client) -> ClientSettings:
+    """Lock the client until the commit, and return its settings of now.
 
     Raises InvalidClient if it may no longer act or has another secret now.
     """
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(REFUSED)
+    return oauth_clients.read(cx, [client.id])[client.id]

@@ -10,7 +10,9 @@ from typing import Literal
 import msgspec
 from sqlalchemy.engine import Connection
 
+from muniment.directory import audit
 from muniment.directory.entries import credentials
+from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.oauth import tokens
 from muniment.directory.refusals import UnknownSession
@@ -65,11 +67,12 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     grant_count = tokens.end(cx, "user", person.id, now)
     if person.partition_built_in == CLIENTS:
         grant_count += tokens.end(cx, "client", person.id, now)
-    return SessionCount(grant_count, tickets.end_of(cx, person.id, now))
+    return _record(cx, person.target, SessionCount(grant_count, tickets.end_of(cx, person.id, now)))
 
 
-def end_at(cx: Connection, resource_id: str, now: Instant) -> SessionCount:
-    return SessionCount(tokens.end(cx, "resource", resource_id, now), tickets.end_at(cx, resource_id, now))
+def end_at(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
+    count = SessionCount(tokens.end(cx, "resource", resource.id, now), tickets.end_at(cx, resource.id, now))
+    return _record(cx, resource.target, count)
 
 
 def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
@@ -81,11 +84,12 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
     count = SessionCount(tokens.end_one(cx, digests, now), tickets.end_one(cx, digests, now))
     if count == SessionCount():
         raise UnknownSession(f"There is no session {session_id!r}.")
-    return count
+    return _record(cx, audit.Target("session", session_id), count)
 
 
 def end_every(cx: Connection, now: Instant) -> SessionCount:
-    return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
+    count = SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
+    return _record(cx, audit.Target("session", "every session"), count)
 
 
 def purge(cx: Connection, progress: tokens.PurgeProgress, now: Instant, rows: int) -> tuple[int, tokens.PurgeProgress]:
@@ -103,6 +107,12 @@ def purge(cx: Connection, progress: tokens.PurgeProgress, now: Instant, rows: in
     if looked_at < rows and progress != tokens.PURGE_START and before - progress.start >= _KEPT_FOR:
         progress = tokens.PURGE_START
     return max(row_count, looked_at, tickets.purge(cx, now, rows)), progress
+
+
+def _record(cx: Connection, target: audit.Target, count: SessionCount) -> SessionCount:
+    if count != SessionCount():
+        audit.record(cx, "sessions ended", target, msgspec.structs.asdict(count))
+    return count
 
 
 def _grants(cx: Connection, party: tokens.Party, person: Entry, now: Instant, limit: int) -> list[Session]:

@@ -112,6 +112,8 @@ def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> resources.
         raise InvalidScope("The scope names no resource.") from unknown
     if resource.activated is None:
         raise InvalidScope("The resource of this scope has not been activated.")
+    if not resource.authentication_enabled:
+        raise InvalidScope("Nobody can sign in to the resource of this scope now.")
     return resource
 
 
@@ -123,12 +125,12 @@ def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> resource
 
 
 def issue_another(
-    cx: Connection, options: DirectoryOptions, grants: Sequence[tokens.LockedGrant], now: Instant
+    cx: Connection, options: DirectoryOptions, grants: Sequence[tuple[Client, tokens.LockedGrant]], now: Instant
 ) -> list[TokenResponse]:
     """The token expires with the grant at the latest. There is no new refresh token."""
     expiries = [
-        (locked_grant, min(now + options.access_token_seconds * SECOND, locked_grant.grant.expires))
-        for locked_grant in grants
+        (locked_grant, min(now + client.access_seconds(options) * SECOND, locked_grant.grant.expires))
+        for client, locked_grant in grants
     ]
     access_tokens = tokens.add_another(cx, expiries, now)
     return [
@@ -138,10 +140,13 @@ def issue_another(
 
 
 def issue(
-    cx: Connection, options: DirectoryOptions, grant: tokens.Grant, refresh_token: str, now: Instant
+    cx: Connection, options: DirectoryOptions, client: Client, grant: tokens.Grant, refresh_token: str, now: Instant
 ) -> TokenResponse:
-    """The token expires with the grant at the latest."""
-    expires = min(now + options.access_token_seconds * SECOND, grant.expires)
-    access_token = tokens.add_access_token(cx, grant, now, expires)
-    seconds = (expires - now) // SECOND
-    return TokenResponse(access_token=access_token, expires_in=seconds, refresh_token=refresh_token, token_type=_BEARER)
+    """The token expires with the grant at the latest. The client may be one that gets no refresh tokens."""
+    expires = min(now + client.access_seconds(options) * SECOND, grant.expires)
+    return TokenResponse(
+        access_token=tokens.add_access_token(cx, grant, now, expires),
+        expires_in=(expires - now) // SECOND,
+        refresh_token=refresh_token if client.settings.allow_refresh_token else msgspec.UNSET,
+        token_type=_BEARER,
+    )

@@ -14,8 +14,8 @@ from muniment.directory.entries import resources
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessCache, Question, User
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import AccessEnded, WrongResource
-from muniment.directory.sign_in import tickets
+from muniment.directory.refusals import WrongResource
+from muniment.directory.sign_in import holders
 from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant, timestamp
 from muniment.ground.refusals import Refusal
@@ -73,21 +73,22 @@ def tokeninfo_answer(
 
 
 def verify(
-    cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: AccessCache, token: str, resource_id: str | None, now: Instant
 ) -> tuple[TokenInfo, tokens.TokenState]:
-    """The token must have been issued for ``resource_id``. Raises, the first in this order: UnknownResource,
-    UnparseableToken, WrongResource, DeadToken, AccessEnded. Of a purged token the resource is not known: never
-    WrongResource.
+    """The token must have been issued for ``resource_id``, unless that is None. Raises, the first in this order:
+    UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. Of a purged token the resource is not
+    known: never WrongResource.
     """
     try:
         state = tokens.state_of(cx, token)
-        if not resources.is_same_id(resource_id, state.grant.resource_id):
+        if resource_id is not None and not resources.is_same_id(resource_id, state.grant.resource_id):
             raise WrongResource("The token was issued for another resource.")
         state.require_alive(now)
         access_of_user = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
     except Refusal:
         # If the resource is unknown too, UnknownResource is raised instead.
-        resources.by_id(cx, resource_id)
+        if resource_id is not None:
+            resources.by_id(cx, resource_id)
         raise
     info = TokenInfo(
         user=access_of_user.user,
@@ -108,13 +109,14 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessCache, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """A ticket is valid wherever the user is in the access role (ours 10). Raises UnknownResource; NotSignedIn if it
-    has ended; AccessEnded without access, or if the resource is not activated.
+    """A ticket is valid wherever the user is in the access role, or at its target alone (ours 10). Raises
+    UnknownResource; NotSignedIn if it has ended; AccessEnded without access, or if the resource is not activated.
     """
     resource = resources.by_id(cx, resource_id)
-    ticket_row = tickets.read(cx, ticket, now)
-    question = Question(None, ticket_row.user_id, resource.id)
-    return _describe(cx, options, memory, resource, question, version_stamps.read_generation(cx))
+    user_id = holders.at_resource(cx, options.names, ticket, resource, now).user_id
+    question = Question(None, user_id, resource.id)
+    generation = version_stamps.read_generation(cx)
+    return TicketInfo(access.decide(cx, memory, options.names, question, generation).user)
 
 
 def verify_elsewhere(
@@ -129,21 +131,8 @@ def verify_elsewhere(
     state = tokens.state_of(cx, token)
     state.require_alive(now)
     question = state.grant.question._replace(resource_id=resource.id)
-    return _describe(cx, options, memory, resource, question, state.marks.generation)
+    return TicketInfo(access.decide(cx, memory, options.names, question, state.marks.generation).user)
 
 
 def _digest(question: bytes) -> bytes:
     return hashlib.sha256(question).digest()
-
-
-def _describe(
-    cx: Connection,
-    options: DirectoryOptions,
-    memory: AccessCache,
-    resource: resources.Resource,
-    question: Question,
-    mark: str,
-) -> TicketInfo:
-    if resource.activated is None:
-        raise AccessEnded("This resource has not been activated yet.")
-    return TicketInfo(access.decide(cx, memory, options.names, question, mark).user)

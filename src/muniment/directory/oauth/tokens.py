@@ -1,14 +1,8 @@
 """Is this string a token of ours, and to which grant does it belong (decision 0021)?
 
-A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), in base64url without padding; without the
-check a string "cannot be parsed" (given 7). Only the random bytes' SHA-256 digest is stored.
+A token is a value of ``minting``; a string that is none "cannot be parsed" (given 7). Only its digest is stored.
 """
 
-import base64
-import hashlib
-import hmac
-import re
-import secrets
 import uuid
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -18,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import BigId, PreparedStatement, directory_tables, required, required_columns
-from muniment.directory import version_stamps
+from muniment.directory import minting, version_stamps
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
@@ -30,17 +24,10 @@ Party = Literal["user", "client", "resource"]
 """Each has a column for its id in the table of grants."""
 
 _DEAD = "The token has expired or was revoked."
-_RANDOM = 32
-_CHECK = 8
-# The last character holds two bits of the check and four bits of padding. The padding is zero, so that a token has one
-# spelling only.
-_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 FEW = 64
 """With fewer live access tokens, each refresh counts them anew; else the grant's row may hold an upper bound
 (``live_bound``).
 """
-
-_KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
 _grants = sa.Table(
     "grants",
@@ -139,21 +126,17 @@ class TokenState(msgspec.Struct, frozen=True):
 
 def parse(cx: Connection, token: str) -> ParsedToken:
     """Raises UnparseableToken for a string that this directory did not issue (given 7)."""
-    if not _TOKEN_PATTERN.fullmatch(token):
-        raise UnparseableToken("The token cannot be parsed.")
-    raw = base64.urlsafe_b64decode(token + "==")
     key = system.key(cx, "tokens")
-    random, check = raw[:_RANDOM], raw[_RANDOM:]
-    for kind in _KINDS:
-        if hmac.compare_digest(check, _check(key, kind, random)):
-            return ParsedToken(kind, _digest(random))
+    for kind in get_args(Kind):
+        if (digest := minting.parse(key, kind, token)) is not None:
+            return ParsedToken(kind, digest)
     raise UnparseableToken("The token cannot be parsed.")
 
 
 def open_grant(
     cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
 ) -> tuple[Grant, str]:
-    token, digest = _mint(system.key(cx, "tokens"), "refresh")
+    token, digest = minting.mint(system.key(cx, "tokens"), "refresh")
     grant_id = cx.execute(
         _grants.insert().returning(_grants.c.id),
         {
@@ -302,7 +285,7 @@ def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
 def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
     key, texts, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
     for grant, expires in expiries:
-        token, digest = _mint(key, "access")
+        token, digest = minting.mint(key, "access")
         texts.append(token)
         token_id = str(uuid.uuid4())
         rows.append({"digest": digest, "id": token_id, "grant_id": grant.id, "issued": now, "expires": expires})
@@ -322,20 +305,6 @@ def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instan
             assert count_row is not None  # noqa: S101 - a statement that counts has one row
             live_bound, full_until = count_row[0], count_row[1] or 0
     return LockedGrant(grant, row[1], full_until, live_bound)
-
-
-def _mint(key: bytes, kind: Kind) -> tuple[str, bytes]:
-    random = secrets.token_bytes(_RANDOM)
-    token = base64.urlsafe_b64encode(random + _check(key, kind, random))
-    return token.decode().rstrip("="), _digest(random)
-
-
-def _check(key: bytes, kind: Kind, random: bytes) -> bytes:
-    return hashlib.blake2b(_KINDS[kind] + random, digest_size=_CHECK, key=key).digest()
-
-
-def _digest(random: bytes) -> bytes:
-    return hashlib.sha256(random).digest()
 
 
 _GRANT = _grants.c["id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked"]

@@ -2,9 +2,10 @@
 
 ``begin`` looks the user up, the endpoint has the password checked at the gate, and ``finish`` decides. Whatever speaks
 against it, a sign-in takes the same statements and one check, and gets the same sentence: the answer does not show
-which users exist. At the administration's sign-in page, a person need not be in the access role, but an OAuth client
-must.
+which users exist. The directory itself lets in more than its access role.
 """
+
+from typing import Literal
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -18,6 +19,9 @@ from muniment.directory.sign_in.line import Asker
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
+Opens = Literal["role", "people", "everybody"]
+"""Who may sign in: only members of the access role, or also every person, or also every OAuth client."""
+
 _NOBODY = -1
 _REFUSED = "The user name or the password is wrong, or the user may not sign in to this resource."
 
@@ -27,7 +31,7 @@ class SignInAttempt(msgspec.Struct, frozen=True):
 
     The endpoint has the password checked at the gate, exactly once, even without a ``password_hash``, for which none is
     right. ``user_id`` is None for an unknown user. ``known_browser``: a cookie shows that this browser signed in as
-    this user before. Without ``needs_role``, only an OAuth client must be in the access role.
+    this user before.
     """
 
     resource_id: str
@@ -35,7 +39,7 @@ class SignInAttempt(msgspec.Struct, frozen=True):
     password_hash: str | None
     origin: pauses.Origin
     known_browser: bool
-    needs_role: bool = True
+    opens: Opens = "role"
 
     def asker(self, username: str) -> Asker:
         """Its account is the folded name, whether the user exists or not."""
@@ -50,15 +54,18 @@ def begin(
     origin: pauses.Origin,
     now: Instant,
     *,
-    needs_role: bool = True,
+    opens: Opens = "role",
+    bare: bool = False,
 ) -> SignInAttempt:
-    """Look up the user and the pauses at the origin, without a write."""
-    account = credentials.find(cx, options.names, username)
+    """Look up the user and the pauses at the origin, without a write. With ``bare``, the name may lack its partition;
+    at the token endpoint it may not (given 4.1).
+    """
+    account = credentials.find(cx, options, username, bare=bare)
     state = pauses.state_of(cx, account, origin, now)
     if account is None:
-        return SignInAttempt(resource.id, None, None, origin, False, needs_role)
+        return SignInAttempt(resource.id, None, None, origin, False, opens)
     password_hash = None if state.paused(options, now) else account.password_hash
-    return SignInAttempt(resource.id, account.user.id, password_hash, origin, state.by_cookie, needs_role)
+    return SignInAttempt(resource.id, account.user.id, password_hash, origin, state.by_cookie, opens)
 
 
 def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, password_ok: bool, now: Instant) -> Entry:
@@ -76,7 +83,7 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     may_enter = (
         account is not None
         and is_right
-        and (in_role or not (attempt.needs_role or account.user.partition_built_in == CLIENTS))
+        and (in_role or _opens_without_role(attempt.opens, account.user))
         and account.user.live
         and not state.paused(options, now)
     )
@@ -84,11 +91,26 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     was_checked = account is not None and (attempt.password_hash is not None or account.password_hash is None)
     tries, begins_pause = pauses.count_wrong_password(options, state, is_right, now, was_checked=was_checked)
     places = pauses.remember(state, now) if may_enter else pauses.encode(state.places)
-    credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
+    user_id = None if account is None else account.user.id
+    credentials.note_sign_in(cx, user_id, tries, places, now, succeeded=may_enter)
     if account is None or not may_enter:
         reason = _reason(account, is_paused=state.paused(options, now), is_right=is_right)
-        raise SignInRefused(_REFUSED, reason=reason, pauses=begins_pause)
+        raise refused(reason, pauses=begins_pause)
     return account.user
+
+
+def needs_new_password(user: Entry) -> bool:
+    """Whether a further step follows the right password: a new one."""
+    return user.must_change_password and not user.cannot_change_password
+
+
+def _opens_without_role(opens: Opens, user: Entry) -> bool:
+    return opens == "everybody" or (opens == "people" and user.partition_built_in != CLIENTS)
+
+
+def refused(reason: str, *, pauses: bool = False) -> SignInRefused:
+    """The same sentence for every reason."""
+    return SignInRefused(_REFUSED, reason=reason, pauses=pauses)
 
 
 def _reason(account: credentials.Credentials | None, *, is_paused: bool, is_right: bool) -> str:

@@ -1,35 +1,53 @@
-"""Sign a user in with a browser, and find the user of a ticket (given 5.2).
+"""Sign a user in with a browser (given 5.2): a row of steps, each bound to the browser.
 
-Every user may sign in to the administration (decision 0101), but an OAuth client must be in its access role; the
-console checks the role at each use.
+The first is the password. Who must choose a new one gets a text instead of a ticket, which the next step shows. Every
+user may sign in to the administration (decision 0101), but an OAuth client must be in its access role; the console
+checks the role at each use.
 """
+
+import base64
+import hmac
+from collections.abc import Callable
 
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory.entries import entries, resources
+from muniment.directory import minting, version_stamps
+from muniment.directory.entries import credentials, resources, system
 from muniment.directory.entries.table import Entry
-from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import NotSignedIn, UnknownResource
-from muniment.directory.sign_in import attempts, tickets
+from muniment.directory.options import DirectoryNames, DirectoryOptions
+from muniment.directory.refusals import NotSignedIn
+from muniment.directory.sign_in import attempts, holders, tickets
 from muniment.directory.sign_in.pauses import Origin
-from muniment.ground.clock import Instant
+from muniment.directory.sign_in.tickets import Ticket
+from muniment.ground.clock import SECOND, Instant
+
+STEP_SECONDS = 600
+"""So long after the password the next step may be taken."""
+
+_OVER = "This sign-in took too long, or was begun elsewhere. Sign in again."
 
 
-class TicketHolder(msgspec.Struct, frozen=True):
-    """``in_role`` is the access role of that resource."""
+class FormOutcome(msgspec.Struct, frozen=True):
+    """A ticket, and whether it ``opens`` anything; or the text for the step of a new password."""
 
     user: Entry
+    ticket: str = ""
+    opens: bool = False
+    step: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A sign-in whose password was right, and whose new password is awaited."""
+
+    user_id: int
     resource_id: str
-    in_role: bool
+    until: Instant
 
 
 def resource_of(cx: Connection, resource_id: str | None) -> resources.Resource:
     """``resource_id`` is None for the administration. Raises UnknownResource, also before activation (given 2.2)."""
-    resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
-    if resource.activated is None:
-        raise UnknownResource("This resource has not been activated yet: its administrator does that once.")
-    return resource
+    return resources.administration(cx) if resource_id is None else resources.letting_in(cx, resource_id)
 
 
 def begin(
@@ -37,8 +55,8 @@ def begin(
 ) -> attempts.SignInAttempt:
     """``resource_id`` is None for the administration. Raises UnknownResource."""
     resource = resource_of(cx, resource_id)
-    needs_role = resource.built_in != resources.ADMINISTRATION
-    return attempts.begin(cx, options, resource, username, origin, now, needs_role=needs_role)
+    opens: attempts.Opens = "people" if resource.built_in == resources.ADMINISTRATION else "role"
+    return attempts.begin(cx, options, resource, username, origin, now, opens=opens)
 
 
 def finish(
@@ -46,31 +64,75 @@ def finish(
     options: DirectoryOptions,
     attempt: attempts.SignInAttempt,
     password_ok: bool,
+    browser: str,
     old_ticket: str,
     now: Instant,
-) -> tuple[str, bool]:
-    """A new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket stays."""
+) -> FormOutcome:
+    """``browser`` is what only this browser sends. Raises SignInRefused; then the old ticket stays."""
     user = attempts.finish(cx, options, attempt, password_ok, now)
-    tickets.end(cx, old_ticket)
-    ticket = tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
-    return ticket, resources.admits(cx, attempt.resource_id, user.id)
+    if attempts.needs_new_password(user):
+        until = now + STEP_SECONDS * SECOND
+        return FormOutcome(
+            user, step=_seal(cx, Step(user.id, attempt.resource_id, until), attempt.password_hash, browser)
+        )
+    return _let_in(cx, options, user, attempt.resource_id, old_ticket, now)
 
 
-def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
-    """Raises NotSignedIn when the ticket has ended, the user may no longer act, or is not in the resource's access
-    role, unless it is the administration's.
+def read_step(
+    cx: Connection, text: str, browser: str, now: Instant, *, lock: bool = False
+) -> tuple[Step, credentials.Credentials]:
+    """With ``lock`` the user's row is locked until the commit. Raises NotSignedIn unless this browser has shown the
+    password moments ago, and it is still the user's.
     """
-    live_ticket = tickets.read(cx, ticket, now)
-    user = entries.by_id(cx, live_ticket.user_id)
-    in_role = resources.admits(cx, live_ticket.resource_id, live_ticket.user_id)
-    if user is None or not user.live or not (in_role or live_ticket.resource_id == resources.administration(cx).id):
-        raise NotSignedIn("The user has no access to the resource.")
-    return TicketHolder(user, live_ticket.resource_id, in_role)
+    try:
+        step = msgspec.json.decode(base64.urlsafe_b64decode(text.partition(".")[0]), type=Step)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise NotSignedIn(_OVER) from error
+    account = (credentials.lock if lock else credentials.by_id)(cx, step.user_id)
+    if (
+        account is None
+        or not hmac.compare_digest(text.encode("utf-8"), _seal(cx, step, account.password_hash, browser).encode())
+        or now >= step.until
+        or not account.user.live
+        or not attempts.needs_new_password(account.user)
+    ):
+        raise NotSignedIn(_OVER)
+    return step, account
 
 
-def administrator_of(cx: Connection, ticket: str, now: Instant) -> Entry:
+def take_step(
+    cx: Connection,
+    options: DirectoryOptions,
+    text: str,
+    browser: str,
+    old_ticket: str,
+    set_password: Callable[[Connection, Entry], object],
+    now: Instant,
+) -> FormOutcome:
+    """``set_password`` decides it as for everybody. Raises NotSignedIn, and the refusals of ``set_password``."""
+    version_stamps.lock_rights(cx)
+    step, account = read_step(cx, text, browser, now, lock=True)
+    set_password(cx, account.user)
+    return _let_in(cx, options, account.user, step.resource_id, old_ticket, now)
+
+
+def administrator_of(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) -> Entry:
     """Raises NotSignedIn if there is none."""
-    holder = holder_of(cx, ticket, now)
-    if not holder.in_role or holder.resource_id != resources.administration(cx).id:
+    holder = holders.of_sign_in(cx, names, ticket, now)
+    if not holder.opens or holder.resource_id != resources.administration(cx).id:
         raise NotSignedIn("Sign in to the administration first.")
     return holder.user
+
+
+def _seal(cx: Connection, step: Step, password_hash: str | None, browser: str) -> str:
+    content = base64.urlsafe_b64encode(msgspec.json.encode(step)).decode()
+    return f"{content}.{minting.seal(system.key(cx, 'tokens'), 'step', content, password_hash or '', browser)}"
+
+
+def _let_in(
+    cx: Connection, options: DirectoryOptions, user: Entry, resource_id: str, old_ticket: str, now: Instant
+) -> FormOutcome:
+    tickets.end(cx, options.names, old_ticket)
+    ticket = Ticket(user_id=user.id, resource_id=resource_id, expires=now + options.ticket_seconds * SECOND)
+    text = tickets.issue(cx, options.names, ticket, options.live_tickets, now)
+    return FormOutcome(user, text, holders.opens(cx, resource_id, user.id))

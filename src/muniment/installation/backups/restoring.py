@@ -11,6 +11,7 @@ import msgspec
 
 from muniment.database import schema
 from muniment.database.connections import Database, Half
+from muniment.directory.entries import changes as entry_changes
 from muniment.directory.oauth import sessions
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.ground import disk
@@ -126,9 +127,11 @@ def finish(
     with ExitStack() as stack:
         databases = _databases(backup, installation, mark, stack)
         count = SessionCount()
-        if "directory" in databases and not keep_sessions:
+        if "directory" in databases:
             with databases["directory"].begin() as cx:
-                count = sessions.end_every(cx, clock())
+                entry_changes.settle(cx)
+                if not keep_sessions:
+                    count = sessions.end_every(cx, clock())
         damaged_ids: tuple[str, ...] = ()
         if "repository" in databases:
             with databases["repository"].begin() as cx:

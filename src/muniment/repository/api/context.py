@@ -13,13 +13,14 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.database.audit import acting
 from muniment.database.common_transaction import CommonTransaction
 from muniment.database.connections import Busy
 from muniment.database.transactions import Transactions
 from muniment.ground.clock import Instant
 from muniment.ground.events import Event
 from muniment.ground.refusals import Malformed, Overloaded
-from muniment.repository import keys
+from muniment.repository import audit, keys
 from muniment.repository.api.callers.callers import Bearer, Callers, StaleAnswer
 from muniment.repository.api.callers.credentials import RequestCredentials, csrf_headers
 from muniment.repository.api.wire import positions, spelling
@@ -114,6 +115,7 @@ class Caller:
     ) -> None:
         self.repository = repository
         self._request = request
+        self._place = request.client.host if request.client else ""
         self._context = context
         self._seal = seal
         self._bearer = bearer
@@ -161,10 +163,7 @@ class Caller:
         return await self._use_right(lambda: read_long(turn, lambda cx: question(cx, self._principals(cx))))
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
-        """Decide in a write transaction, which first asks who calls.
-
-        Raises what ``read`` raises.
-        """
+        """Decide in a write transaction, which first asks who calls. Raises what ``read`` raises."""
 
         def decide(cx: Connection) -> T:
             self._check_guard(cx)
@@ -172,7 +171,8 @@ class Caller:
             if self._event is not None:
                 self._event.who = caller.id
             try:
-                outcome = decision(cx, self._proven(cx, caller))
+                with acting(partial(caller.actor, self._place), self._context.clock), audit.decision(cx):
+                    outcome = decision(cx, self._proven(cx, caller))
             finally:
                 if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
                     raise StaleAnswer
@@ -198,10 +198,7 @@ class Caller:
         return await self.write(decide)
 
     async def administer(self, decision: Callable[[Who], T]) -> T:
-        """Let the directory decide, in a thread.
-
-        Raises what the decision raises, and Overloaded.
-        """
+        """Let the directory decide, in a thread. Raises what the decision raises, and Overloaded."""
         context, event = self._context, self._event or Event("user or group")
 
         def who() -> str:
@@ -210,8 +207,12 @@ class Caller:
             event.who = self._bearer.principals().id
             return event.who
 
+        def decide() -> T:
+            with acting(lambda: self._bearer.principals().actor(self._place), context.clock):
+                return decision(who)
+
         with context.directory_changes.hold(self._bearer.turn, _DIRECTORY_CHANGES, "changes of users and groups"):
-            return await self._use_right(lambda: context.transactions.off_loop(decision, who))
+            return await self._use_right(lambda: context.transactions.off_loop(decide))
 
     def spell(self, principals: Principals, position: Position) -> str:
         """Seal a position, unless an administrator asks for a plain one.

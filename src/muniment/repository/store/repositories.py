@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import BigId, PreparedStatement, repository_tables, required
 from muniment.ground.clock import Instant
 from muniment.ground.naming import disguise
+from muniment.repository import audit
 from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository, WrongValue
 from muniment.repository.store.filters import cursors, listed, pages, tree
 
@@ -59,6 +60,11 @@ class Repository(msgspec.Struct, frozen=True):
     created: Instant
     language: str = ""
 
+    @property
+    def target(self) -> audit.Target:
+        """For the audit."""
+        return audit.Target("repository", self.name)
+
 
 def check_name(name: str) -> None:
     """An address and the parameter ``repositories`` of a search must reach a name: ``.`` and ``..`` stand for none
@@ -88,12 +94,17 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
         .values(name=name, description=description, resource_id=resource_id, created=now, language=language)
         .returning(repositories)
     ).one()
-    return Repository(*row)
+    new = Repository(*row)
+    guard = audit.Right("guard", resource_id, name, "", resource_id)
+    audit.record(cx, "repository made", new.target, None, {"guard": resource_id}, rights=[guard])
+    return new
 
 
 def set_language(cx: Connection, repository: Repository, language: str) -> None:
     """The index agent then makes its index anew. Empty means that of the installation."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
+    former, new = {"language": repository.language}, {"language": language}
+    audit.record(cx, "repository changed", repository.target, former, new)
 
 
 def find(cx: Connection, name: str) -> Repository:
@@ -200,8 +211,13 @@ def still_guards(cx: Connection, repository: Repository) -> bool:
 def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
     """Change the guard. With an empty ``resource_id``, nobody can enter."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
+    former = repository.resource_id
+    if resource_id != former:
+        rights = [audit.Right("guard", resource_id, repository.name, former, resource_id)]
+        audit.record(cx, "guard changed", repository.target, {"guard": former}, {"guard": resource_id}, rights=rights)
 
 
 def remove(cx: Connection, repository: Repository) -> None:
     """Remove the row of an empty repository."""
     cx.execute(repositories.delete().where(repositories.c.id == repository.id))
+    audit.record(cx, "repository removed", repository.target)

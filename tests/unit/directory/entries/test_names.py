@@ -1,5 +1,6 @@
 """Names, user ids, locations and scopes: the rules, one by one."""
 
+import msgspec
 import pytest
 
 from muniment.directory.entries import names
@@ -112,6 +113,34 @@ def test_a_location_is_spelled_from_the_name_outwards() -> None:
 def test_what_is_no_location_is_refused(bad: str) -> None:
     with pytest.raises(BadName):
         names.split_location(NAMES, bad)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("cn=a+b;c", "a+b;c"),
+        ("cn=#1", "#1"),
+        ('cn="x" <y>', '"x" <y>'),
+        ("cn=Doe, Jane", "Doe, Jane"),
+        ("cn=Doe\\, Jane + one", "Doe, Jane + one"),
+        ("CN = a\\+b+c", "a+b+c"),
+    ],
+)
+def test_a_location_that_lacks_escapes_is_read(written: str, name: str) -> None:
+    """Clients put names into locations as they are, or escape some of what they should."""
+    location = f"{written},ou=Inner,ou=Root,ou=People,{SUFFIX}"
+    assert names.split_location(NAMES, location) == (name, ["Inner"], "People")
+
+
+def test_a_location_of_another_suffix_is_refused_with_ours() -> None:
+    with pytest.raises(BadName, match=SUFFIX):
+        names.split_location(NAMES, "cn=jo,ou=Root,ou=People,dc=identity,dc=elsewhere")
+
+
+def test_a_resource_has_a_location_beside_those_of_people() -> None:
+    assert names.resource_location(NAMES, "My, API") == "cn=My\\, API,ou=Resources,dc=identity,dc=muniment"
+    plain = msgspec.structs.replace(NAMES, dn_suffix="dc=identity")
+    assert names.resource_location(plain, "My API") == "cn=My API,ou=Resources,dc=identity"
 
 
 def test_a_scope_spells_spaces_as_plus_signs() -> None:

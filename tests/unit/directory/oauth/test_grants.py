@@ -11,7 +11,10 @@ from argon2 import PasswordHasher
 from muniment.database.connections import Database
 from muniment.directory import refusals
 from muniment.directory.administration import decisions as administration
+from muniment.directory.api.rest import callers
+from muniment.directory.api.rest.callers import Presented, RequiredRight
 from muniment.directory.entries import credentials, editing, entries, memberships, resources
+from muniment.directory.entries.oauth_clients import DEFAULTS
 from muniment.directory.oauth import clients, revocation, sessions, tokeninfo, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import TokenResponse
@@ -29,7 +32,7 @@ from muniment.directory.refusals import (
     UnparseableToken,
     WrongResource,
 )
-from muniment.directory.sign_in import form, pauses
+from muniment.directory.sign_in import form, holders, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
 from muniment.ground.caches import Cache
@@ -84,7 +87,7 @@ def _pause(office: Office, now: Instant) -> None:
 
 def _leave_role(office: Office, _now: Instant) -> None:
     with office.db.begin() as cx:
-        memberships.remove_member(cx, office.group, office.alice)
+        memberships.remove_members(cx, office.group, [office.alice])
 
 
 def _lose_password(office: Office, now: Instant) -> None:
@@ -268,8 +271,8 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
         with office.db.read() as cx:
             return clients.find(cx, Cache(1000), client_id, secret)
 
-    assert begin("app", None) == begin("APP", "") == Client(office.client.id, None)
-    assert begin("safe", "anything") == Client(safe.id, "a secret's hash")
+    assert begin("app", None) == begin("APP", "") == Client(office.client.id, None, DEFAULTS)
+    assert begin("safe", "anything") == Client(safe.id, "a secret's hash", DEFAULTS)
     for client_id, secret in (("nobody", None), ("", None), ("safe", None), ("safe", ""), ("app", "a secret")):
         with pytest.raises(InvalidClient):
             begin(client_id, secret)
@@ -282,7 +285,7 @@ def test_a_refused_sign_in_says_itself_that_its_count_is_kept(office: Office, no
     """The edge commits what a decision wrote only for a refusal whose class says so."""
     assert isinstance(office.sign_in(now, right=False), SignInRefused)
     with office.db.read() as cx:
-        known = credentials.find(cx, office.names, "alice@People")
+        known = credentials.find(cx, office.options, "alice@People")
     assert known is not None
     assert [pause.failures for pause in pauses.pauses(office.options, known, now)] == [1]
     assert [kind.__name__ for kind in vars(refusals).values() if getattr(kind, "keeps_writes", False)] == [
@@ -342,7 +345,7 @@ def test_tokeninfo_asks_in_the_order_that_the_interface_gives(office: Office, no
         other = resources.administration(cx).id
     unknown = "00000000-0000-0000-0000-000000000000"
     with office.db.begin() as cx:
-        memberships.remove_member(cx, office.group, office.alice)
+        memberships.remove_members(cx, office.group, [office.alice])
 
     def said(token: str, resource_id: str) -> type[Exception]:
         with office.db.read() as cx, pytest.raises(Exception) as refused:  # noqa: PT011 - the class is the answer
@@ -417,7 +420,10 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
 
     def administers(token: str | None, later: Instant = 0) -> str:
         with office.db.read() as cx:
-            return administration.administrator_of(cx, token, now + later).name
+            shown = Presented((), token or "", "", "", is_foreign=False)
+            caller = callers.require(cx, office.names, shown, RequiredRight.ADMINISTRATOR, now + later, writes=True)
+            assert caller is not None
+            return caller.user.name
 
     assert administers(outcome.access_token) == "alice"
     for token in (None, "", "garbage"):
@@ -434,7 +440,7 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
     outcome = office.finish(office.begin(now, scope=resources.scope(office.names, held)), True, now)
     assert isinstance(outcome, TokenResponse)
     with office.db.begin() as cx:
-        administration.remove_member(cx, entries.administrators(cx), office.alice)
+        administration.remove_members(cx, entries.administrators(cx), [office.alice], now)
     with pytest.raises(NotAdministrator):
         administers(outcome.access_token)
 
@@ -443,7 +449,8 @@ def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> N
     def sign_in(username: str, resource_id: str | None, right: bool = True) -> tuple[str, bool]:
         with office.db.begin() as cx:
             attempt = form.begin(cx, office.options, resource_id, username, Origin(HOME), now)
-            return form.finish(cx, office.options, attempt, right, "", now)
+            outcome = form.finish(cx, office.options, attempt, right, "", "", now)
+            return outcome.ticket, outcome.opens
 
     ticket, opens = sign_in("alice@People", office.resource.id)
     assert opens
@@ -457,12 +464,12 @@ def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> N
     with pytest.raises(UnknownResource):
         sign_in("alice@People", "garbage")
     with office.db.read() as cx:
-        holder = form.holder_of(cx, ticket, now)
+        holder = holders.of_sign_in(cx, office.names, ticket, now)
         user = holder.user
-        assert (user.id, holder.resource_id, holder.in_role) == (office.alice.id, office.resource.id, True)
+        assert (user.id, holder.resource_id, holder.opens) == (office.alice.id, office.resource.id, True)
         assert resources.require_access(cx, user.id, office.resource.id).id == user.id
         with pytest.raises(NotSignedIn):
-            form.administrator_of(cx, ticket, now)
+            form.administrator_of(cx, office.names, ticket, now)
     office.disable(office.alice, True, now)
     with office.db.read() as cx, pytest.raises(AccessEnded):
         resources.require_access(cx, user.id, office.resource.id)

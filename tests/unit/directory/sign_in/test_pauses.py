@@ -43,7 +43,7 @@ def form(office: Office, now: Instant, origin: Origin, *, right: bool = True) ->
 
 def row(office: Office) -> Credentials:
     with office.db.read() as cx:
-        found = credentials.find(cx, office.names, "alice@People")
+        found = credentials.find(cx, office.options, "alice@People")
     assert found is not None
     return found
 

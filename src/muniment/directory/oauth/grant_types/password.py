@@ -1,5 +1,6 @@
 """The password grant: a client sends a user's name and password (given 4.1, RFC 6749 4.3)."""
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.oauth import clients, token_requests, tokens
@@ -39,10 +40,12 @@ def _decide(
 ) -> token_requests.TokenResponse:
     """Decide the sign-in, and issue its tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient."""
     user = attempts.finish(cx, options, attempt.basis, password_ok, now)
-    clients.require_unchanged(cx, attempt.client)
-    expires = now + options.refresh_token_seconds * SECOND
-    grant, refresh_token = tokens.open_grant(cx, user.id, attempt.client.id, attempt.basis.resource_id, now, expires)
-    return token_requests.issue(cx, options, grant, refresh_token, now)
+    client = msgspec.structs.replace(attempt.client, settings=clients.require_unchanged(cx, attempt.client))
+    if not client.lets_sign_in(user):
+        raise attempts.refused("client for other partitions")
+    expires = now + client.refresh_seconds(options) * SECOND
+    grant, refresh_token = tokens.open_grant(cx, user.id, client.id, attempt.basis.resource_id, now, expires)
+    return token_requests.issue(cx, options, client, grant, refresh_token, now)
 
 
 PASSWORD = token_requests.GrantType(("username", "password", "scope"), _look_up, _check, _decide, account="username")

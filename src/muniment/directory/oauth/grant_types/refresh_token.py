@@ -46,7 +46,7 @@ def _decide_each(
         except InvalidGrant as refusal:
             outcomes[place] = _client_refusal(cx, remembered_clients, joint_request) or refusal
     grants_by_digest = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
-    grants_by_place: dict[int, tokens.LockedGrant] = {}
+    grants_by_place: dict[int, tuple[Client, tokens.LockedGrant]] = {}
     for digest, place in places.items():
         locked_grant = grants_by_digest.get(digest)
         if locked_grant is None:
@@ -57,7 +57,7 @@ def _decide_each(
         try:
             client = _client(cx, remembered_clients, requests[place], locked_grant.generation)
             _require(cx, options, memory, requests[place].request, client, locked_grant, now)
-            grants_by_place[place] = locked_grant
+            grants_by_place[place] = client, locked_grant
         except Refusal as refusal:
             outcomes[place] = refusal
     answers = token_requests.issue_another(cx, options, list(grants_by_place.values()), now)
@@ -103,7 +103,7 @@ def _require(
     now: Instant,
 ) -> None:
     grant = locked_grant.grant
-    if not grant.alive(now) or grant.client_id != client.id:
+    if not grant.alive(now) or grant.client_id != client.id or not client.settings.allow_refresh_token:
         raise InvalidGrant(_REFUSED)
     scope = request.parameters.get("scope")
     if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
@@ -113,9 +113,9 @@ def _require(
     except (AccessEnded, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
     if locked_grant.full_until:
-        # No token is issued for more than ``access_token_seconds``. If ``full_until`` is later than that, it comes from
-        # an earlier value of the setting, or from a clock that was wrong.
-        seconds = min(-(-(locked_grant.full_until - now) // SECOND), options.access_token_seconds)
+        # No token is issued for more than the client's ``access_seconds``. If ``full_until`` is later than that, it
+        # comes from an earlier value of the setting, or from a clock that was wrong.
+        seconds = min(-(-(locked_grant.full_until - now) // SECOND), client.access_seconds(options))
         raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
 
 

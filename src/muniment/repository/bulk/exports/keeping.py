@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
+from muniment.repository import audit
 from muniment.repository.bulk.exports.destination import Destination, about, refuse_dangling
 from muniment.repository.bulk.exports.naming import meant
 from muniment.repository.bulk.exports.records import (
@@ -75,9 +76,10 @@ def acls_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before:
     acl_lines = [line for line in some if isinstance(line, AclLine)]
     to.bearers.look_up(cx, [entry.accessor for line in acl_lines for entry in line.entries], now)
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in acl_lines], now)
-    for number, line in enumerate(acl_lines, before + 1):
-        with about("acls.jsonl", number):
-            _keep_acl(cx, to, line)
+    with audit.decision(cx, "acls imported", to.repository.target):
+        for number, line in enumerate(acl_lines, before + 1):
+            with about("acls.jsonl", number):
+                _keep_acl(cx, to, line)
 
 
 def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
@@ -93,18 +95,17 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
             name = unnamed_acls.name_apart(line.id)
         if line.owner or line.owner_key is not None or line.common:
             raise WrongValue("An ACL without a name has no owner.")
-    key = acl_rows.put_back(
+    acl_rows.put_back(
         cx,
         to.repository.id,
         line.id,
         name,
         (line.owner, owner_key),
-        len(entries),
+        dict(sorted(entries.items())),
         (line.created, line.modified),
         common=line.common,
         description=line.description,
     )
-    acl_entries.keep_entries(cx, key, dict(sorted(entries.items())))
 
 
 def relations_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:

@@ -1,9 +1,6 @@
 """The change log: which objects have changed, and how, in the order in which the changes became visible?
 
-On PostgreSQL, a transaction may take its number in a sequence early and commit late, and a reader who has passed the
-number would miss the row. So each row has its transaction's number too: a follower takes only rows whose transaction is
-older than every open one, by transaction, then sequence. SQLite has one writer: the sequence is the order, and the
-transaction is 0.
+``database/positions`` says why the order is that of transactions.
 
 The transaction that cuts off the oldest lines stores the position of the cut, so that a follower or a search behind it
 notices. Source: docs/decisions/0022.
@@ -11,7 +8,7 @@ notices. Source: docs/decisions/0022.
 
 import itertools
 from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import sqlalchemy as sa
@@ -25,6 +22,9 @@ from muniment.database.connections import (
     required,
     required_columns,
 )
+from muniment.database.positions import NEXT_TO_OPEN, OLDEST_OPEN, TRANSACTION_NOW, is_later, parameters
+from muniment.database.positions import START as START
+from muniment.database.positions import Position as Position
 from muniment.database.statements import next_keys, upsert
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import IndexBehind
@@ -76,29 +76,6 @@ cuts = sa.Table(
     *required_columns(sa.BigInteger, "transaction", "sequence"),
 )
 
-_TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
-_OLDEST_OPEN = sa.text("CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)")
-_NEXT_TO_OPEN = sa.text("CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)")
-
-
-class Position(NamedTuple):
-    """A place in the change log of one repository; positions compare in its order."""
-
-    transaction: int
-    sequence: int
-
-    def __str__(self) -> str:
-        return f"{self.transaction}.{self.sequence}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Position":
-        """Raises ValueError."""
-        transaction, _, sequence = text.partition(".")
-        return cls(int(transaction), int(sequence))
-
-
-START = Position(0, 0)
-
 
 class LinesGone(Exception):
     """Lines after the position have been cut off: an index at this position must be rebuilt."""
@@ -125,15 +102,15 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
     if cx.dialect.name == "postgresql":
         lines = [line | {"object_id": object_id} for object_id in object_ids]
         return [Position(*row) for row in cx.execute(_NOTE, lines)]
-    positions = [Position(0, sequence) for sequence in next_keys(cx, changes.c.sequence, len(object_ids))]
+    noted_at = [Position(0, sequence) for sequence in next_keys(cx, changes.c.sequence, len(object_ids))]
     _INSERT.run_for_each(
         cx,
         [
             line | {"transaction": 0, "sequence": position.sequence, "object_id": object_id}
-            for position, object_id in zip(positions, object_ids, strict=True)
+            for position, object_id in zip(noted_at, object_ids, strict=True)
         ],
     )
-    return positions
+    return noted_at
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
@@ -195,7 +172,7 @@ def latest(cx: Connection, repository_id: int) -> Position:
 def settled_position(cx: Connection, repository_id: int) -> Position:
     """A line is settled if no later commit can put another before it."""
     return _last(
-        cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
+        cx, repository_id, changes.c.transaction < OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )
 
 
@@ -246,31 +223,24 @@ def _last(cx: Connection, repository_id: int, visible: sa.ColumnElement[bool]) -
 
 
 def _after(repository_id: int, position: Position) -> dict[str, object]:
-    return {"repository": repository_id, "passed": position.transaction, "sequence": position.sequence}
+    return {"repository": repository_id, **parameters(position)}
 
 
 def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
-    later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
-        transaction, sequence
-    )
-    if dialect == "sqlite":
-        # On SQLite every transaction is 0, and the second column of a row value does not narrow the index.
-        later = sa.and_(changes.c.transaction == transaction, changes.c.sequence > sequence)
     return sa.select(
         changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted
-    ).where(changes.c.repository_id == sa.bindparam("repository"), later)
+    ).where(changes.c.repository_id == sa.bindparam("repository"), is_later(dialect, changes))
 
 
 def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
     query = _later(dialect).order_by(changes.c.transaction, changes.c.sequence).limit(sa.bindparam("most"))
-    return query.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else query
+    return query.where(changes.c.transaction < OLDEST_OPEN) if dialect == "postgresql" else query
 
 
 _INSERT = PreparedStatement(changes.insert())
 _NOTE = (
     changes.insert()
-    .values(transaction=_TRANSACTION_NOW)
+    .values(transaction=TRANSACTION_NOW)
     .returning(changes.c.transaction, changes.c.sequence, sort_by_parameter_order=True)
 )
 _NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
@@ -283,7 +253,7 @@ _ONE_FURTHER = {
 def _cut_to(dialect: str) -> sa.Select[tuple[int, int]]:
     query = sa.select(cuts.c.transaction, cuts.c.sequence).where(cuts.c.repository_id == sa.bindparam("repository"))
     # A cut that was made in another cluster, before a restore, has no meaning for this one's transactions.
-    return query.where(cuts.c.transaction < _NEXT_TO_OPEN) if dialect == "postgresql" else query
+    return query.where(cuts.c.transaction < NEXT_TO_OPEN) if dialect == "postgresql" else query
 
 
 _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
@@ -317,5 +287,5 @@ _MARK = {
         set_=_NEW.excluded["transaction", "sequence"],
         where=sa.or_(_IS_FURTHER, is_replaced),
     )
-    for dialect, is_replaced in (("postgresql", cuts.c.transaction >= _NEXT_TO_OPEN), ("sqlite", sa.false()))
+    for dialect, is_replaced in (("postgresql", cuts.c.transaction >= NEXT_TO_OPEN), ("sqlite", sa.false()))
 }

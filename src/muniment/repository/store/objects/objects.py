@@ -28,7 +28,7 @@ from muniment.repository.refusals import (
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.objects import inventory, version_tree, wastebasket
+from muniment.repository.store.objects import inventory, recorded_rights, version_tree, wastebasket
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
 from muniment.repository.store.objects.folders import computed, filing, paths, unique_names
 from muniment.repository.store.objects.listing import object_acls, object_ids
@@ -415,6 +415,8 @@ def give(
     gifts.sort(key=lambda stored: stored.seq)
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
     gift_ids = [stored.id for stored in gifts]
+    if gift_ids:
+        recorded_rights.given(cx, gift_ids, owner, owner_key)
     cx.execute(objects.update().where(objects.c.id.in_(gift_ids)).values(revision=objects.c.revision + 1, **columns))
     copies = [msgspec.structs.replace(stored, owner=owner, modifier=by.id) for stored in gifts]
     new_forms = [
@@ -479,7 +481,9 @@ def update(
     record_columns = {"modified": now, "modifier": principals.id, "revision": stored.revision + 1, "folded": forms}
     with _broken_references_refused():
         cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**record_columns, **columns))
-    return _note(cx, read_row(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
+    new_version = read_row(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one())
+    recorded_rights.changed(cx, "rights of object changed", [(stored, new_version)])
+    return _note(cx, new_version, kinds, now)
 
 
 def _note(cx: Connection, stored: StoredObject, kinds: Sequence[changes.Kind], now: Instant) -> StoredObject:

@@ -18,6 +18,7 @@ from muniment.ground.clock import Instant
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.filters import cursors, listed, pages, tree
+from muniment.repository.store.objects import recorded_rights
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
 from muniment.repository.store.objects.table import StoredObject, content_columns, discarded_contents, wastebasket
 from muniment.repository.store.permissions import acls
@@ -216,6 +217,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     where = sa.and_(wastebasket.c.repository_id == repository_id, wastebasket.c.owner_key == key)
     number, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(wastebasket.c.bytes)).where(where)).one()
     if number:
+        recorded_rights.given_deleted(cx, int(number), repository_id, key, owner, owner_key)
         cx.execute(wastebasket.update().where(where).values(owner=owner, owner_key=owner_key))
         amount = usage.Amount(number, int(size))
         usage.add_usage(cx, {key: -amount, owner_key: amount}, None)

@@ -7,12 +7,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.audit import select_rights
 from muniment.database.connections import portions, repository_tables, required
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
+from muniment.repository import audit
 from muniment.repository.refusals import UnknownAccessor, WrongValue
 from muniment.repository.store.permissions import name_keys
 from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
+from muniment.repository.store.permissions.table import acls
 
 acl_entries = sa.Table(
     "acl_entries",
@@ -24,6 +28,8 @@ acl_entries = sa.Table(
 )
 
 MAX_ENTRIES = 1000
+
+_LEVELS = {int(permission): permission.name.lower() for permission in Permission}
 
 
 def check(
@@ -93,13 +99,43 @@ def entries_of(
     return by_acl
 
 
-def drop(cx: Connection, acl_id: int) -> None:
-    cx.execute(acl_entries.delete().where(acl_entries.c.acl_id == acl_id))
+def drop(cx: Connection, acl_ids: Collection[int]) -> None:
+    cx.execute(acl_entries.delete().where(acl_entries.c.acl_id.in_(acl_ids)))
 
 
 def drop_accessor(cx: Connection, accessor: str) -> list[int]:
     deletion = acl_entries.delete().where(acl_entries.c.accessor == accessor).returning(acl_entries.c.acl_id)
     return list(cx.scalars(deletion))
+
+
+def levels(entries: Mapping[str, Permission]) -> dict[str, str]:
+    """Spell them for the audit."""
+    return {accessor: _LEVELS[int(permission)] for accessor, permission in entries.items()}
+
+
+def changed_rights(shown_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[audit.Right]:
+    """Return what changes if an ACL gets other ``levels``."""
+    return [
+        audit.Right("acl entry", accessor, shown_id, before.get(accessor, ""), after.get(accessor, ""))
+        for accessor in sorted(before.keys() | after.keys())
+        if before.get(accessor) != after.get(accessor)
+    ]
+
+
+def rights_in(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Make a query for the rights that end with the entries of these ACLs."""
+    level = sa.case(*((acl_entries.c.permission == number, name) for number, name in _LEVELS.items()))
+    rights = select_rights("acl entry", acl_entries.c.accessor, acls.c.shown_id, level, "")
+    return rights.join_from(acl_entries, acls, acl_entries.c.acl_id == acls.c.id).where(condition)
+
+
+def rights_of(accessor: str) -> sa.Select[Any]:
+    """Make a query for the rights that end with ``drop_accessor``."""
+    return rights_in(acl_entries.c.accessor == accessor)
+
+
+def count_acls(cx: Connection, accessor: str) -> int:
+    return count_where(cx, acl_entries.c.accessor == accessor)
 
 
 def count_entries(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:

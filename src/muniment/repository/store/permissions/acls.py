@@ -13,9 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from muniment.database.audit import select_rights
 from muniment.database.connections import PreparedStatement
+from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
+from muniment.repository import audit
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
 from muniment.repository.store import named_locks
 from muniment.repository.store.filters import sql
@@ -68,9 +71,7 @@ BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
 
 def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
     for name, entries in BUILT_IN.items():
-        row = acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
-        if row is not None:
-            acl_entries.keep_entries(cx, row.id, entries)
+        acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
 
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
@@ -118,7 +119,6 @@ def add(
         )
     if row is None:
         raise NameTaken(f"There is an ACL {name!r} already.")
-    acl_entries.keep_entries(cx, row.id, checked_entries)
     return _acl(row, checked_entries)
 
 
@@ -141,8 +141,20 @@ def change(
     update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked_entries))
     if not cx.execute(update).rowcount:
         raise UnknownAcl(f"There is no ACL {acl.name!r}.")
-    acl_entries.drop(cx, acl.id)
+    former_entries = acl_entries.entries_of(cx, [acl.id]).get(acl.id, {})
+    acl_entries.drop(cx, [acl.id])
     acl_entries.keep_entries(cx, acl.id, checked_entries)
+    before, after = acl_entries.levels(former_entries), acl_entries.levels(checked_entries)
+    if rights := acl_entries.changed_rights(acl.shown_id, before, after):
+        changed = {right.subject for right in rights}
+        audit.record(
+            cx,
+            "acl changed",
+            acl_rows.target_of(acl),
+            {accessor: level for accessor, level in before.items() if accessor in changed},
+            {accessor: level for accessor, level in after.items() if accessor in changed},
+            rights=rights,
+        )
     return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
 
 
@@ -151,6 +163,9 @@ def describe(cx: Connection, acl: Acl, principals: Principals, description: str,
     _check_owned(acl, principals)
     acl_names.check_description(description)
     cx.execute(acls.update().where(acls.c.id == acl.id).values(modified=now, description=description or None))
+    if description != acl.description:
+        former, new = {"description": acl.description}, {"description": description}
+        audit.record(cx, "acl described", acl_rows.target_of(acl), former, new)
     return msgspec.structs.replace(acl, modified=now, description=description)
 
 
@@ -162,9 +177,8 @@ def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
     if not acl.owner:
         raise NotPermitted(f"The ACL {acl.name!r} belongs to the repository and stays.")
     _check_owned(acl, principals)
-    acl_entries.drop(cx, acl.id)
     try:
-        cx.execute(acls.delete().where(acls.c.id == acl.id))
+        acl_rows.remove(cx, [acl.id])
     except IntegrityError as error:
         raise InUse(f"The ACL {acl.name!r} is still on objects, or the default of folders.") from error
 
@@ -217,11 +231,17 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     name = sa.case((acls.c.name.in_(used_names), distinct_name), else_=acls.c.name)
     columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "name": name}
     of_owner = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
+    if count_where(cx, of_owner):
+        given = select_rights("acl owner", owner_key, acls.c.shown_id, acls.c.owner_key, owner_key).where(of_owner)
+        audit.record(cx, "acls given", audit.Target("user", owner), {"from": key}, {"to": owner_key}, rights=[given])
     return cx.execute(acls.update().where(of_owner).values(modified=now, **columns)).rowcount
 
 
 def forget(cx: Connection, key: str) -> int:
     """Remove a removed user or group from all ACLs; return how many had an entry."""
+    if count := acl_entries.count_acls(cx, key):
+        ended = [acl_entries.rights_of(key)]
+        audit.record(cx, "removed from acls", audit.Target("person", key), {"acls": count}, rights=ended)
     acl_ids = acl_entries.drop_accessor(cx, key)
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids)).values(entry_count=acls.c.entry_count - 1))
     unnamed_acls.keep_apart(cx, acl_ids)

@@ -10,6 +10,7 @@ from functools import cached_property
 import msgspec
 from sqlalchemy.engine import Connection
 
+from muniment.database.audit import Actor
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository import bare_names
@@ -59,6 +60,10 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def accessors(self) -> frozenset[str]:
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
+
+    def actor(self, place: str) -> Actor:
+        """For the audit; what the directory says of a token names no client."""
+        return Actor(self.id, place, self.identities.get(fold_name(self.id)))
 
     def whole_names(self, names: Collection[str], options: RepositoryOptions) -> dict[str, str]:
         """Return the id that each of these names means.

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import VersionConflict
 from muniment.repository.store import repositories
-from muniment.repository.store.permissions import acl_entries, acl_rows, principals
+from muniment.repository.store.permissions import acl_rows, principals
 from muniment.repository.store.permissions.acl_look_up import UNNAMED
 from muniment.repository.store.permissions.table import acls
 
@@ -41,7 +41,6 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, princ
     if acl_id is None:
         row = acl_rows.insert(cx, repository_id, name, ("", UNNAMED), entries, now, common=False)
         if row is not None:
-            acl_entries.keep_entries(cx, row.id, entries)
             return int(row.id)
         acl_id = cx.scalar(locked)  # another transaction has made it meanwhile
     if acl_id is None:
@@ -66,9 +65,7 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
     acl_ids = list(cx.scalars(unused))
     try:
         with cx.begin_nested():
-            for acl_id in acl_ids:
-                acl_entries.drop(cx, acl_id)
-            cx.execute(acls.delete().where(acls.c.id.in_(acl_ids)))
+            acl_rows.remove(cx, acl_ids)
     except IntegrityError:
         return 0
     return len(acl_ids)

@@ -15,6 +15,7 @@ from muniment.database.connections import repository_column, repository_tables, 
 from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import is_storable
+from muniment.repository import audit
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownRelationType, WrongValue
 from muniment.repository.store.permissions.principals import Principals
 
@@ -85,6 +86,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
         cx.execute(relation_types.insert().values(repository_id=repository_id, created=now, **_columns(new)))
     except IntegrityError as error:
         raise _name_taken(new.name) from error
+    audit.record(cx, "relation type made", _target(new.name), None, {"description": new.description})
     return new
 
 
@@ -93,11 +95,16 @@ def remove(cx: Connection, repository_id: int, name: str, principals: Principals
 
     Raises NotPermitted, UnknownRelationType, InUse (if the type is built in).
     """
-    find(cx, repository_id, name)
+    former = find(cx, repository_id, name)
     _check_administrator(principals)
     if name in BUILT_IN:
         raise InUse(f"The relation type {name!r} is built in.")
     cx.execute(relation_types.delete().where(_of(repository_id, name)))
+    audit.record(cx, "relation type removed", _target(name), {"description": former.description})
+
+
+def _target(name: str) -> audit.Target:
+    return audit.Target("relation type", name)
 
 
 def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:

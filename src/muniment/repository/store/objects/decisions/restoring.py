@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import NotPermitted, UnknownObject, WrongValue
-from muniment.repository.store.objects import objects, version_tree, wastebasket
+from muniment.repository.store.objects import objects, recorded_rights, version_tree, wastebasket
 from muniment.repository.store.objects.contents import further_contents
 from muniment.repository.store.objects.decisions import creation
 from muniment.repository.store.objects.folders import filing, unique_names
@@ -78,6 +78,7 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
     by_id = {each.id: each for each in restored}
     stored_again = objects.put_back(cx, view, filing.from_below(by_id)[::-1], now)
     further_contents.put_back(cx, further)
+    recorded_rights.changed(cx, "object restored", [(each, by_id[each.id]) for each in discards])
     return next(each for each in stored_again if each.id == root.id)
 
 

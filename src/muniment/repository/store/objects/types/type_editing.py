@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.ground.clock import Instant
+from muniment.repository import audit
 from muniment.repository.refusals import InUse, NameTaken, UnknownProperty, UnknownType, WrongValue
 from muniment.repository.store.objects import table
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
@@ -59,6 +60,7 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
     label = "" if kind.label == kind.name else kind.label
     row = {"repository_id": repository_id, "name": kind.name, "parent": kind.parent, "label": label, "created": now}
     cx.execute(_types.insert().values(row))
+    audit.record(cx, "type made", _target(kind.name), None, {"parent": kind.parent})
     add_properties(cx, repository_id, kind.name, kind.properties, now)
 
 
@@ -107,6 +109,7 @@ def add_properties(
         for definition in definitions
     ]
     cx.execute(type_properties.insert(), rows)
+    audit.record(cx, "type changed", _target(type_name), None, {"properties": [each.name for each in definitions]})
 
 
 def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
@@ -115,8 +118,9 @@ def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
     Raises NameTaken, UnknownType (the parent), WrongValue, VersionConflict.
     """
     label = "" if form.label is msgspec.UNSET else form.label
-    add_type(cx, repository_id, ObjectType(form.name, form.parent or "document", label=label), now)
-    apply(cx, repository_id, form, now)
+    with audit.decision(cx, "type made", _target(form.name)):
+        add_type(cx, repository_id, ObjectType(form.name, form.parent or "document", label=label), now)
+        apply(cx, repository_id, form, now)
     return object_types.catalogue(cx, repository_id).get(form.name)
 
 
@@ -129,7 +133,8 @@ def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
     present = object_types.lock(cx, repository_id, form.name)
     if form.parent not in ("", present.get(form.name).parent):
         raise WrongValue("An object type keeps its parent.")
-    apply(cx, repository_id, form, now)
+    with audit.decision(cx, "type changed", _target(form.name)):
+        apply(cx, repository_id, form, now)
     return object_types.catalogue(cx, repository_id).get(form.name)
 
 
@@ -179,12 +184,14 @@ def remove_type(cx: Connection, repository_id: int, name: str) -> None:
     of_type = select_types(repository_id, [name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type))
     cx.execute(_types.delete().where(_types.c.repository_id == repository_id, _types.c.name == name))
+    audit.record(cx, "type removed", _target(name))
 
 
 def remove_property(cx: Connection, repository_id: int, type_name: str, name: str) -> None:
     """``removal.remove_property`` has checked that it may be removed."""
     of_type = select_types(repository_id, [type_name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type, type_properties.c.name == name))
+    audit.record(cx, "type changed", _target(type_name), {"properties": [name]})
 
 
 def check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
@@ -220,6 +227,7 @@ def _set_label(cx: Connection, repository_id: int, kind: ObjectType, label: str)
     if stored_label != kind.label:
         of_type = sa.and_(_types.c.repository_id == repository_id, _types.c.name == kind.name)
         cx.execute(_types.update().where(of_type).values(label=stored_label))
+        audit.record(cx, "type changed", _target(kind.name), {"label": kind.label}, {"label": stored_label})
 
 
 def _change_property(
@@ -241,11 +249,17 @@ def _change_property(
     of_type = select_types(repository_id, [kind.name]).scalar_subquery()
     row = sa.and_(type_properties.c.type_id == of_type, type_properties.c.name == new.name)
     cx.execute(type_properties.update().where(row).values(_changeable(new)))
+    before, after = ({**_changeable(each), "searchable": each.searchable} for each in (former, new))
+    audit.record(cx, "type changed", _target(kind.name), {new.name: before}, {new.name: after})
     if new.searchable != former.searchable:
         if new.name in present.awaiting_index:
             raise InUse(f"The property {new.name!r} is being indexed again just now: try again in a while.")
         reindexing.begin(cx, repository_id, new.name, now, searchable=new.searchable)
     return True
+
+
+def _target(name: str) -> audit.Target:
+    return audit.Target("type", name)
 
 
 def _changeable(definition: PropertyDefinition) -> dict[str, object]:

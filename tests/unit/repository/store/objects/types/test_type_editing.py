@@ -315,10 +315,11 @@ def test_a_name_is_searchable_throughout_a_repository_or_not_at_all(sites: Shelf
 
 
 def test_reading_the_types_again_takes_one_statement(sites: Shelf) -> None:
-    with sites.database.read() as cx, cost(sites.database) as counted:
+    with sites.database.read() as cx:
         first = object_types.catalogue(cx, sites.repository.id)
-        counted.statements.clear()
-        assert object_types.catalogue(cx, sites.repository.id) is first
+    with sites.database.read() as cx, cost(sites.database) as counted:
+        for _ in range(2):
+            assert object_types.catalogue(cx, sites.repository.id) is first
     (statement,) = counted.statements
     assert "marks" in statement
 

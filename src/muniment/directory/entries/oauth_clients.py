@@ -1,0 +1,116 @@
+"""How may an OAuth client be used: for how long, and by whom? What nobody has set is as the directory's options say."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import directory_tables, portions, required_columns
+from muniment.database.statements import upsert
+from muniment.directory import audit
+from muniment.directory.entries.changes import touch
+from muniment.directory.entries.table import Entry, Impersonation, rows
+from muniment.directory.refusals import BadAttribute
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name, is_storable
+
+_LISTS = ("redirect_urls", "allowed_scopes", "default_scopes", "impersonate_list", "auth_scopes")
+_SECONDS = ("access_seconds", "refresh_seconds", "code_seconds")
+
+_settings = sa.Table(
+    "oauth_clients",
+    directory_tables,
+    sa.Column("entry_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
+    *required_columns(sa.Text, *_LISTS),
+    *(sa.Column(name, sa.Integer) for name in _SECONDS),
+    *required_columns(sa.Boolean, "allow_refresh_token", "allow_impersonation", "use_session_refresh_seconds"),
+    *required_columns(sa.Text, "logout_url", "logout_method"),
+)
+
+
+class ClientSettings(msgspec.Struct, frozen=True):
+    """Without seconds, those of the directory's options count. ``auth_scopes`` are the partitions, by the numbers of
+    their entries, whose users may sign in with the client; empty means all.
+
+    ``redirect_urls``, scopes, ``code_seconds``, ``use_session_refresh_seconds`` and the logout are kept and shown.
+    """
+
+    redirect_urls: tuple[str, ...] = ()
+    allowed_scopes: tuple[str, ...] = ()
+    default_scopes: tuple[str, ...] = ()
+    impersonate_list: tuple[str, ...] = ()
+    auth_scopes: tuple[int, ...] = ()
+    access_seconds: int | None = None
+    refresh_seconds: int | None = None
+    code_seconds: int | None = None
+    allow_refresh_token: bool = True
+    allow_impersonation: bool = False
+    use_session_refresh_seconds: bool = False
+    logout_url: str = ""
+    logout_method: str = ""
+
+
+DEFAULTS = ClientSettings()
+
+
+def read(cx: Connection, client_ids: Sequence[int]) -> dict[int, ClientSettings]:
+    """Of every client, by its entry's number."""
+    found = dict.fromkeys(client_ids, DEFAULTS)
+    for portion in portions(sorted(found)):
+        query = sa.select(*_COLUMNS, _settings.c.entry_id).where(_settings.c.entry_id.in_(portion))
+        found |= {row[-1]: to_settings(row) for row in cx.execute(query)}
+    return found
+
+
+def impersonation_of(settings: ClientSettings) -> Impersonation:
+    return Impersonation(settings.allow_impersonation, frozenset(map(fold_name, settings.impersonate_list)))
+
+
+def write(cx: Connection, client: Entry, settings: ClientSettings, now: Instant) -> None:
+    """Raises BadAttribute."""
+    values = msgspec.structs.asdict(settings)
+    for name in _SECONDS:
+        if values[name] is not None and not 0 < values[name] <= _LONGEST:
+            raise BadAttribute(f"A lifetime is 1 to {_LONGEST} seconds.")
+    for name in _LISTS:
+        values[name] = msgspec.json.encode(values[name]).decode()
+    if not all(is_storable(text) and len(text) <= _LONGEST_TEXT for text in values.values() if isinstance(text, str)):
+        raise BadAttribute(f"A list of a client's settings has at most {_LONGEST_TEXT} characters, without NUL.")
+    former = read(cx, [client.id])[client.id]
+    touch(cx, client, now)
+    cx.execute(_PUT, {"entry_id": client.id, **values})
+    changed = [name for name in ClientSettings.__struct_fields__ if getattr(former, name) != getattr(settings, name)]
+    before, after = ({name: getattr(each, name) for name in changed} for each in (former, settings))
+    switches = _switch(former), _switch(settings)
+    rights = [audit.Right("impersonation", client.uuid, "", *switches)] if switches[0] != switches[1] else []
+    audit.record(cx, "client changed", client.target, before, after, rights=rights)
+
+
+def _switch(settings: ClientSettings) -> str:
+    """For the history of rights: for whom the client may act."""
+    return ", ".join(settings.impersonate_list) or "everybody" if settings.allow_impersonation else ""
+
+
+def with_settings(query: sa.Select[Any]) -> sa.Select[Any]:
+    """Add the columns that ``to_settings`` reads, to a query of ``table.select_entries``."""
+    return query.add_columns(*_COLUMNS).outerjoin_from(rows, _settings, _settings.c.entry_id == rows.c.id)
+
+
+def to_settings(row: Sequence[Any]) -> ClientSettings:
+    if row[0] is None:
+        return DEFAULTS
+    values: list[Any] = [tuple(msgspec.json.decode(text)) for text in row[: len(_LISTS)]]
+    return ClientSettings(*values, *row[len(_LISTS) : WIDTH])
+
+
+WIDTH = len(ClientSettings.__struct_fields__)
+"""So many columns ``with_settings`` adds."""
+_LONGEST = 31_536_000
+_LONGEST_TEXT = 100_000
+_COLUMNS = _settings.c[ClientSettings.__struct_fields__]
+_NEW = upsert(_settings)
+_PUT = _NEW.on_conflict_do_update(
+    index_elements=["entry_id"], set_={name: _NEW.excluded[name] for name in ClientSettings.__struct_fields__}
+)
