@@ -163,7 +163,7 @@ def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
     dependencies = RepositoryDependencies(
         database, settings.directory.names, halves.clock, lambda: _present_holdings(halves)
     )
-    return Directory(transactions, settings.directory, password_gate, halves.clock, search_path, dependencies)
+    return Directory(transactions, settings.directory, password_gate, halves.clock, dependencies, search_path)
 
 
 def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext:

@@ -19,6 +19,7 @@ from muniment.directory.entries import editing, entries, memberships, resources,
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
+from muniment.integration.directory_dependencies import RepositoryDependencies
 from muniment.web.options import WebOptions
 from muniment.web.requests.transport import Transport
 from tests.clock import Clock
@@ -36,7 +37,8 @@ class Scene:
         self.database, self.clock, self.names = database, clock, OPTIONS.names
         self.administration, self.group, self.client_id = office.administration, office.group, office.client.name
         self.user, self.outsider, self.resource = office.alice, office.bob, office.resource
-        self.directory = Directory(Transactions(database), OPTIONS, gate, clock)
+        apart = RepositoryDependencies(database, OPTIONS.names, clock, lambda: None)
+        self.directory = Directory(Transactions(database), OPTIONS, gate, clock, apart)
         with database.begin() as cx:
             editing.set_description(cx, office.partition, "Our people", clock())
             partition = entries.administration(cx)

@@ -42,7 +42,7 @@ def _nothing() -> Any:
 
 def routes() -> list[Route]:
     """Every address of both halves, the search page included, without spellings with a suffix."""
-    directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing())
+    directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing(), _nothing())
     repository = RepositoryContext(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
     of_page = search_page_routes.table().routes(repository)
     every = [*directory_routes.routes(directory), *repository_routes.routes(repository), *of_page]

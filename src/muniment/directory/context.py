@@ -60,8 +60,8 @@ class Directory:
     options: DirectoryOptions
     gate: PasswordGate
     clock: Callable[[], Instant]
+    dependencies: Dependencies
     search_path: str = ""
-    dependencies: Dependencies | None = None
     memory: AccessCache = field(default_factory=lambda: Cache(16 << 20))
     answers: AnswerCache = field(default_factory=lambda: Cache(16 << 20))
     clients: PublicClientCache = field(default_factory=lambda: Cache(1 << 20))

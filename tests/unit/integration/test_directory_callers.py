@@ -15,6 +15,7 @@ from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 from muniment.integration import directory_callers
+from muniment.integration.directory_dependencies import RepositoryDependencies
 from muniment.repository.refusals import NotSignedIn
 
 
@@ -27,7 +28,9 @@ def test_a_refusal_of_the_directory_means_what_its_code_at_the_address_means(
     directory_db: Database, now: Instant, tmp_path: Path, refusal: Refusal
 ) -> None:
     gate = PasswordGate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
-    directory = Directory(Transactions(directory_db), DirectoryOptions(), gate, lambda: now)
+    options = DirectoryOptions()
+    apart = RepositoryDependencies(directory_db, options.names, lambda: now, lambda: None)
+    directory = Directory(Transactions(directory_db), options, gate, lambda: now, apart)
     try:
         with patch.object(tokeninfo, "verify", side_effect=refusal), pytest.raises(NotSignedIn):
             directory_callers.token_question(directory)("token", "resource")

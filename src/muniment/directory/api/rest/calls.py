@@ -7,7 +7,7 @@ opens one itself.
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -95,6 +95,7 @@ class Call:
         text: str = self.request.path_params[name]
         return text
 
+    @cached_property
     def query(self) -> dict[str, str]:
         """Return the parameters that the address knows, and name all others in a header. Raises Malformed."""
         pairs = list(bodies.pairs(self.request.scope["query_string"], "The query"))
@@ -107,14 +108,14 @@ class Call:
 
     def flag(self, name: str) -> bool:
         """Read a parameter as a yes or no. Raises Malformed."""
-        text = self.query().get(name, "").strip().lower()
+        text = self.query.get(name, "").strip().lower()
         if text not in ("", "true", "false", "1", "0"):
             raise Malformed(f"{name} is true or false.")
         return text in ("true", "1")
 
     def wanted(self, list_name: str) -> paging.Wanted:
         """Read which page of a list is asked for. Raises Malformed."""
-        query = self.query()
+        query = self.query
         size = paging.read_size(query.get("page_size", ""))
         filter_text = query.get("where_filter") or None
         return paging.Wanted(list_name, size, query.get("next_page_cookie", ""), filter_text)
@@ -275,7 +276,7 @@ def _answering(method: Method, name: dialect.Dialect) -> Answering[Directory]:
         if method.kinds:
             call.event = events.begin(request.scope, method.kinds[0])
         callers.require_some(call.presented, method.right)
-        call.query()
+        _ = call.query  # refused before anything is done
         return await method.function(call)
 
     answer.__doc__ = method.sentence

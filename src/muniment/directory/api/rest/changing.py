@@ -94,10 +94,7 @@ def place(cx: Connection, names: DirectoryNames, location: str) -> Entry | None:
 
 def rename(cx: Connection, call: Call, entry: Entry, name: str, now: Instant) -> Entry:
     """Raises BadName, NameTaken, NameInUse, SignsIn, CannotKnow."""
-    dependencies = call.directory.dependencies
-    if dependencies is None:
-        raise CannotKnow("This directory runs apart from the repositories: rename it by the command line.")
-    return dependencies.rename(cx, entry, name, now)
+    return call.directory.dependencies.rename(cx, entry, name, now)
 
 
 def change(

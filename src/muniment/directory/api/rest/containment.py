@@ -97,9 +97,6 @@ async def remove_person(
     def find_again(cx: Connection) -> Entry:
         return _find(cx, call, kind) if find is None else find(cx, call)
 
-    dependencies = call.directory.dependencies
-    if dependencies is None:
-        raise CannotKnow(f"This directory runs apart from the repositories: remove the {kind} by the command line.")
     shown = await call.read(lambda cx, _: entries.shown_id(call.names, find_again(cx)))
 
     def remove(ask: Callable[[Connection], Caller]) -> None:
@@ -112,7 +109,7 @@ async def remove_person(
             call.matches(cx, entry)
 
         try:
-            dependencies.remove_person(kind, shown, check_right)
+            call.directory.dependencies.remove_person(kind, shown, check_right)
         except BadName as refusal:
             raise HasDependents(refusal.sentence) from refusal
 

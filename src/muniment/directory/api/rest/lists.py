@@ -36,7 +36,7 @@ _DISABLED = {"": None, "enabled": False, "disabled": True}
 
 async def page(call: Call, kind: Kind, list_type: type[L], asked: Mapping[str, str] | None = None) -> L:
     """``asked`` replaces parameters of the query. Raises Malformed, UnknownPartition, UnknownEntry."""
-    query = call.query() | dict(asked or {})
+    query = call.query | dict(asked or {})
     state = query.get("where_state", "").strip().lower()
     if state not in _DISABLED:
         raise Malformed("where_state is enabled or disabled.")

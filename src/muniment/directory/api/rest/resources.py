@@ -355,12 +355,9 @@ def _put(cx: Connection, resource: Resource, body: WrittenResource | Impersonati
 
 
 def _remove(cx: Connection, _: Caller, call: Call, now: Instant) -> str:
-    dependencies = call.directory.dependencies
-    if dependencies is None:
-        raise CannotKnow("This directory runs apart from the repositories: remove the resource by the command line.")
     resource = _find(cx, call)
     try:
-        dependencies.remove_resource(cx, resource, now)
+        call.directory.dependencies.remove_resource(cx, resource, now)
     except BadName as refusal:
         raise HasDependents(refusal.sentence) from refusal
     return resources.shown_name(call.names, resource)

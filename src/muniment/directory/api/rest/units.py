@@ -29,7 +29,7 @@ class _Shown(NamedTuple):
 
 async def list_units(call: Call) -> Response:
     """List the units of a partition, or of all; a partition's outermost unit is its root."""
-    return call.answer(await call.read(_list, call, call.wanted(f"units {call.query().get(lists.PARTITION.name, '')}")))
+    return call.answer(await call.read(_list, call, call.wanted(f"units {call.query.get(lists.PARTITION.name, '')}")))
 
 
 @events.tells("user or group")
@@ -104,7 +104,7 @@ def _shown(call: Call, unit: Entry) -> _Shown:
 
 
 def _list(cx: Connection, _: Caller, call: Call, wanted: Wanted) -> UnitList:
-    name = call.query().get(lists.PARTITION.name, "").strip()
+    name = call.query.get(lists.PARTITION.name, "").strip()
     partition = identifiers.find_partition(cx, call.directory.options, name) if name else None
     which = listing.Which("unit", partition, pattern=wanted.filter or "")
     return _page(cx, call, wanted, listing.page(cx, which, wanted.after(cx), wanted.size))
