@@ -82,8 +82,6 @@ LONG: tuple[str, ...] = (
     "rights/test_every_address.py::test_a_guard_that_changes_while_a_request_is_under_way_is_obeyed",
     "unit/repository/store/content/test_archive.py::test_an_archive_that_is_given_up_is_let_go",
     "e2e/test_browser.py::test_every_page_fits_its_width_and_can_be_read",
-    "interface/test_ours_2_folders.py::test_ours_2_a_tree_of_a_hundred_levels",
-    "unit/database/test_connections.py::test_a_list_may_be_longer_than_what_is_filled_up",
     "unit/cli/test_watching.py::test_what_happens_in_a_watched_folder_happens_in_the_repository",
     "e2e/test_backup.py::test_a_backup_killed_at_any_step_is_not_there_and_can_be_made_again",
     "e2e/test_serve.py::test_a_folder_in_use_is_one_line_that_says_what_to_do",

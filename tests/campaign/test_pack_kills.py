@@ -230,7 +230,7 @@ def house(fresh: Fresh, tmp_path: Path) -> House:
 
 @pytest.mark.timeout(600)
 def test_packs_survive_kills(house: House) -> None:
-    survive(house, 5)
+    survive(house, 3)
 
 
 @pytest.mark.campaign

@@ -53,7 +53,7 @@ def _within(seed: bytes, at: int, other: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(max_examples=examples(60, 1500), deadline=None)
+@settings(max_examples=examples(30, 1500), deadline=None)
 @given(st.data())
 def test_any_bytes_are_read_or_refused(name: str, data: st.DataObject) -> None:
     read_one(name, data.draw(changed(name)))

@@ -26,6 +26,7 @@ from muniment.repository.api.callers.pairs import AccessToken, PairSignIn
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
+from tests.waiting import PATIENCE
 
 SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
 RESOURCE = "6f2f6ab0-0000-4000-8000-000000000001"
@@ -128,7 +129,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         thread.start()
         yield f"https://127.0.0.1:{listening.getsockname()[1]}{OAUTH}/tokeninfo", ca
         server.should_exit = True
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 @pytest.fixture(params=["in process", "over HTTPS"])

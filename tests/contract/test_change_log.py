@@ -13,6 +13,7 @@ from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.change_log.changes import START, Position
 from muniment.repository.store.repositories import Repository
+from tests.waiting import PATIENCE
 
 A, B = "a" * 16, "b" * 16
 
@@ -61,21 +62,21 @@ def test_a_writer_that_commits_late_is_not_skipped(repository_db: Database, repo
     first, second = Writer(repository_db, repository, A), Writer(repository_db, repository, B)
     reader = Reader(repository_db, repository)
     first.start()
-    assert first.noted.wait(10)
+    assert first.noted.wait(PATIENCE)
     second.may_commit.set()
     second.start()
     if repository_db.dialect == "sqlite":
         # One writer at a time: the second waits for the first, so that the sequence is the order.
-        assert second.began.wait(10)
+        assert second.began.wait(PATIENCE)
         assert not second.noted.wait(0.3)
     else:
-        assert second.committed.wait(10)
+        assert second.committed.wait(PATIENCE)
         assert second.position > first.position
     reader.catch_up()
     assert reader.read == [], "what the first writer's line may still precede was read"
     first.may_commit.set()
-    assert first.committed.wait(10)
-    assert second.committed.wait(10)
+    assert first.committed.wait(PATIENCE)
+    assert second.committed.wait(PATIENCE)
     reader.catch_up()
     assert reader.read == [A, B]
     reader.catch_up()
@@ -88,15 +89,15 @@ def test_what_a_search_must_not_overlook_is_pending_before_the_agent_may_read_it
 ) -> None:
     first, second = Writer(repository_db, repository, A), Writer(repository_db, repository, B)
     first.start()
-    assert first.noted.wait(10)
+    assert first.noted.wait(PATIENCE)
     second.may_commit.set()
     second.start()
-    assert second.committed.wait(10)
+    assert second.committed.wait(PATIENCE)
     with repository_db.read() as cx:
         assert changes.after(cx, repository.id, START, 10) == []
         assert changes.pending(cx, repository.id, START, [A, B]) == {B}
     first.may_commit.set()
-    assert first.committed.wait(10)
+    assert first.committed.wait(PATIENCE)
 
 
 def test_many_writers_at_once_are_all_read_once_and_in_order(repository_db: Database, repository: Repository) -> None:

@@ -294,6 +294,7 @@ def test_only_a_store_whose_ca_is_named_is_trusted(s3: S3Server, tmp_path: Path)
 # The lock, on both databases
 
 
+@pytest.mark.campaign_on("sqlite")
 def test_a_keeping_block_of_another_process_forbids_removals(database_url: str, tmp_path: Path) -> None:
     """It ends with the process that holds it, and waits for a removal that is under way."""
     context = multiprocessing.get_context("spawn")

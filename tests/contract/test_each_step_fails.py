@@ -37,6 +37,8 @@ from tests.contents import contents
 from tests.faults import fail_each_step
 from tests.scenes import Loop, Site, World
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 ADMINISTRATOR = Principals("root@staff", administrator=True)
 SMALL, LARGE = b"small words %d", b"large words %d " + b"x" * 100_000
 PACKED = {"create", "fsync", "pwrite", "fdatasync"}
@@ -168,7 +170,6 @@ def test_a_document_is_made_whole_or_not_at_all(
     )
 
 
-@pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize("text", [SMALL, LARGE], ids=["small", "large"])
 def test_content_is_replaced_whole_or_not_at_all(house: House, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packs, "_LIFE", 0)
@@ -290,7 +291,6 @@ def test_contents_come_in_whole_or_not_at_all_by_any_door(
     assert unnamed() == 0, "what nobody could be sure of goes later"
 
 
-@pytest.mark.campaign_on("postgresql")
 def test_a_document_is_deleted_or_stays_whole(house: House) -> None:
     made = iter([house.create(SMALL % number).json()["properties"]["r_object_id"] for number in range(30)])
     sent = {SMALL % number for number in range(30)}
@@ -329,7 +329,6 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
         return error
 
 
-@pytest.mark.campaign_on("postgresql")
 def test_an_import_says_what_it_could_not_keep_and_the_next_brings_the_rest(house: House, tmp_path: Path) -> None:
     numbers = itertools.count()
     folder = tmp_path
@@ -392,7 +391,6 @@ def test_a_batch_is_kept_whole_or_refused(tmp_path: Path, clock: Clock) -> None:
     fail_each_step(tmp_path, work, check, PACKED | IN_FILES)
 
 
-@pytest.mark.campaign_on("postgresql")
 def test_packs_are_compacted_or_stay(house: House) -> None:
     sent = set[bytes]()
 

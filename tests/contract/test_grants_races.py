@@ -38,7 +38,7 @@ def other_worker(office: Office, url: str) -> Iterator[Office]:
         office.db.close()
 
 
-@pytest.mark.parametrize("races", [200, pytest.param(1000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("races", [100, pytest.param(1000, marks=pytest.mark.campaign)])
 def test_after_a_revocation_nothing_of_the_grant_lives(url: str, now: Instant, races: int) -> None:
     """failures A7"""
     office = Office(Database(url), now)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -128,21 +129,28 @@ def conversation(port: int, *requests: bytes, has_read: Callable[[bytes], object
     return re.sub(rb"(date|x-request-id): [^\r]*", rb"\1: any", arrived)
 
 
+@pytest.fixture(scope="module")
+def whole_or_not_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with serving(whole_or_not, tmp_path_factory.mktemp("whole")) as port:
+        yield port
+
+
 @pytest.mark.parametrize("path", LINES)
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_an_answer_by_one_write_is_the_same_as_uvicorns_own(
-    tmp_path: Path, path: str, method: bytes, version: bytes
+    whole_or_not_port: int, path: str, method: bytes, version: bytes
 ) -> None:
+    port = whole_or_not_port
+
     def request(path: str, *lines: bytes) -> bytes:
         head = b"%b %b HTTP/%b\r\nHost: localhost\r\n" % (method, path.encode(), version)
         return head + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
 
-    with serving(whole_or_not, tmp_path) as port:
-        ours = conversation(port, request(path), request(path, b"Connection: close"))
-        theirs = conversation(port, request(f"/pieces{path}"), request(f"/pieces{path}", b"Connection: close"))
-        assert b"x-forged" not in ours
-        assert ours == theirs
+    ours = conversation(port, request(path), request(path, b"Connection: close"))
+    theirs = conversation(port, request(f"/pieces{path}"), request(f"/pieces{path}", b"Connection: close"))
+    assert b"x-forged" not in ours
+    assert ours == theirs
 
 
 QUESTION = b'{"token": "t"}'
@@ -222,12 +230,28 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+class Remembering(NamedTuple):
+    """Two servers with one front, of which the first answers at once what it can, and what was answered so."""
+
+    at_once: int
+    by_tasks: int
+    recalled: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembering]:
+    recalled: list[bytes] = []
+    front, folder = remembering(recalled), tmp_path_factory.mktemp("remembering")
+    with serving(front, folder, front) as at_once, serving(front, folder) as by_tasks:
+        yield Remembering(at_once, by_tasks, recalled)
+
+
 @pytest.mark.parametrize("form", AT_ONCE)
 def test_an_answer_at_once_is_the_one_that_a_task_gives(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    both_ways: Remembering, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recalled: list[bytes] = []
-    read: list[bytes] = []
+    recalled, read = both_ways.recalled, list[bytes]()
+    recalled.clear()
     data_received = protocol._Protocol.data_received
 
     def receive(connection: protocol._Protocol, data: bytes) -> None:
@@ -235,18 +259,16 @@ def test_an_answer_at_once_is_the_one_that_a_task_gives(
         read.append(data)
 
     monkeypatch.setattr(protocol._Protocol, "data_received", receive)
-    front, (pieces, at_once) = remembering(recalled), AT_ONCE[form]
+    pieces, at_once = AT_ONCE[form]
 
     def has_read(piece: bytes) -> None:
         if piece is not LAST:
             until(lambda: b"".join(read).endswith(piece), "a piece is not read")
 
-    with serving(front, tmp_path, front) as port:
-        answers_at_once = conversation(port, *pieces, has_read=has_read)
+    answers_at_once = conversation(both_ways.at_once, *pieces, has_read=has_read)
     assert len(recalled) == at_once
     read.clear()
-    with serving(front, tmp_path) as port:
-        answers_of_tasks = conversation(port, *pieces, has_read=has_read)
+    answers_of_tasks = conversation(both_ways.by_tasks, *pieces, has_read=has_read)
     assert len(recalled) == at_once
     assert answers_at_once == answers_of_tasks
     assert answers_at_once.startswith(b"HTTP/1.1 ")

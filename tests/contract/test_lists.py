@@ -36,8 +36,10 @@ from tests.house.test_docs import routes
 from tests.scenes import Loop, Site, World
 from tests.servers import Postgres, Sqlite
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 SIZE = 5
-CHILDREN = 1200
+CHILDREN = 400
 SEEN = 10
 """Every so many of the children may be seen by the reader."""
 
@@ -289,7 +291,6 @@ def large(engine: Sqlite | Postgres, loop: Loop, tmp_path_factory: pytest.TempPa
     world.close()
 
 
-@pytest.mark.campaign_on("postgresql")
 def test_no_list_is_forgotten(large: Large) -> None:
     lists = set()
     for template in {route.path for route in routes() if route.path.startswith("/rest/")}:

@@ -18,6 +18,8 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.change_log.changes import Position
 from tests.scenes import Loop, Person, Site, World
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 HEADER = "Muniment-Position"
 PLAIN = {HEADER: "plain"}
 SEALED = re.compile("[A-Za-z0-9_-]{59}")
@@ -54,7 +56,7 @@ WRITES: dict[str, Callable[[Asker, str, bool], httpx.Response]] = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def site(world: World, loop: Loop) -> Iterator[Site]:
     served = Site(world, "neutral", loop)
     yield served

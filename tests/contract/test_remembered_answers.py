@@ -87,7 +87,7 @@ def signed_in(world: World, name: str) -> tuple[str, tokens.Grant]:
         return tokens.add_access_token(cx, grant, now, now + HOUR), grant
 
 
-@pytest.mark.parametrize("races", [40, pytest.param(1000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("races", [20, pytest.param(1000, marks=pytest.mark.campaign)])
 def test_a_token_that_another_process_ends_is_refused_from_the_next_question_on(
     world: World, loop: Loop, monkeypatch: pytest.MonkeyPatch, races: int
 ) -> None:

@@ -4,6 +4,8 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from muniment.database.connections import Database
 from muniment.ground.clock import Instant
 from tests.contract.test_listener import serving
@@ -12,6 +14,7 @@ from tests.unit.repository.api.test_slots import MOST, Site
 from tests.waiting import PATIENCE, until
 
 
+@pytest.mark.campaign_on("postgresql")
 def test_downloads_that_nobody_reads_are_cut_off_and_their_places_are_free_again(
     repository_db: Database, tmp_path: Path, now: Instant
 ) -> None:

@@ -72,8 +72,15 @@ def test_an_answer_is_not_taken_before_its_caller_reads_it(tmp_path: Path, secur
         until(lambda: application.sent == ["/whole"], "who reads does not get the whole")
 
 
-@SECURED
-@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+@pytest.mark.parametrize(
+    ("secured", "connection"),
+    [
+        (False, "close"),
+        (True, "keep-alive"),
+        pytest.param(False, "keep-alive", marks=pytest.mark.campaign),
+        pytest.param(True, "close", marks=pytest.mark.campaign),
+    ],
+)
 def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, connection: str, secured: bool) -> None:
     path = "/whole" if connection == "close" else "/pieces"
     with (

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.e2e.processes import ENVIRONMENT
+from tests.waiting import PATIENCE
 
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -123,7 +124,7 @@ def execute(page: str, folder: Path, port: int, after: Mapping[int, str] = {}) -
         ["bash", "-c", "\n".join(script)], cwd=folder, env=ENVIRONMENT | _QUICK | environment, start_new_session=True
     )
     try:
-        shell.wait(240)
+        shell.wait(15 * PATIENCE)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)

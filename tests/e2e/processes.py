@@ -1,17 +1,20 @@
 """The command line and the server as processes: started, waited for, told to stop."""
 
+import io
 import os
 import signal
 import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Self, get_args
 
 import httpx
+import pytest
 
+from muniment.cli import commands
 from muniment.database import connections, schema
 from muniment.ground import certificates, clock
 from muniment.installation.layout import Installation
@@ -31,8 +34,15 @@ def muniment(
     environment: dict[str, str] | None = None,
     seconds: float = 180,
     python: str = sys.executable,
+    own_process: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end, with the installation of that Python."""
+    """Run one command to its end, with the installation of that Python.
+
+    What needs neither a process of its own, nor another Python or environment, runs in this process: to start Python
+    and load all modules takes longer than most commands.
+    """
+    if python == sys.executable and environment is None and not own_process:
+        return _in_this_process(_command(data, *arguments)[3:], given)
     return subprocess.run(
         _command(data, *arguments, python=python),
         input=given,
@@ -185,6 +195,15 @@ def alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def _in_this_process(words: list[str], given: str) -> subprocess.CompletedProcess[str]:
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        code = commands.run(words)
+    said, refused = (printed.buffer.getvalue().decode() for printed in (out, err))
+    return subprocess.CompletedProcess(words, code, said, refused)
 
 
 def _open_files(process: int) -> list[str]:

@@ -24,10 +24,14 @@ from muniment.ground import clock
 from muniment.installation import initialise
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 NAMES = DirectoryNames()
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENTLY = PATIENCE * 1000
+"""Milliseconds that a browser may take for anything."""
+
+expect.set_options(timeout=PATIENTLY)
 
 pytestmark = [
     pytest.mark.browser,
@@ -161,6 +165,7 @@ class Place:
         """Sign in to the console."""
         self.sign_in(page, "admin@directory.admin", self.admin_password)
         expect(page).to_have_url(self.console)
+        page.wait_for_load_state()
 
     def plain_status(self) -> int:
         """Say what the sign-in page answers over plain HTTP."""
@@ -199,7 +204,7 @@ def either_page(place: Place, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 def _opened(place: Place, **options: Any) -> Iterator[Page]:
     context = place.browser.new_context(**options)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENTLY)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -334,6 +339,7 @@ def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Pa
     assert re.search(r"solid 3px|3px.*solid|solid.*3px", outline), outline
     page.keyboard.press("Enter")
     expect(page).to_have_url(place.console)
+    page.wait_for_load_state()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
@@ -344,6 +350,7 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
     page.emulate_media(color_scheme=scheme)
 
     def fits() -> None:
+        page.wait_for_load_state()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
         ratio, text = page.evaluate(LOWEST_CONTRAST)
         assert ratio >= 4.5, (text, ratio, page.url)
@@ -356,6 +363,7 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
     expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
     fits()
     page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.goto(place.long_login())
     expect(page.get_by_role("main")).to_contain_text("n" * 120)
     fits()
@@ -409,9 +417,10 @@ def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: 
     assert page.locator("script").count() == 0
     framed = place.browser.new_page()
     framed.goto(f"{place.server.base}/health/live")
-    framed.evaluate(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{place.login}'}}))")
-    framed.wait_for_timeout(500)
-    assert "password" not in (framed.frames[-1].content() if len(framed.frames) > 1 else "")
+    frame = f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{place.login}'}}))"
+    with framed.expect_event("framenavigated", lambda shown: shown.url.startswith("chrome-error:")):
+        framed.evaluate(frame)
+    assert "password" not in framed.frames[-1].content()
     framed.close()
 
 
@@ -424,6 +433,7 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
     seen: list[str] = []
 
     def sound() -> None:
+        page.wait_for_load_state()
         found = axe.run(page)
         assert found.violations_count == 0, f"{page.url}\n{found.generate_report()}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url

@@ -342,7 +342,7 @@ def _index_until_killed(url: str, folder: Path, name: str, when: str, now: Insta
     agent.catch_up(database, repository, Deadly(folder, when), now)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.campaign), "after"])
 def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles(
     fresh: Fresh, tmp_path: Path, now: Instant, when: str
 ) -> None:

@@ -80,17 +80,17 @@ def naming(page: str, assigned: set[str], start: int, way: str) -> dict[int, str
 
 
 class Asked:
-    """The page's requests, asked of one server: all of them, then those with the token again with the password.
+    """The page's requests, asked of one server: all of them, then ``again`` those with the token with the password.
 
     The page deletes what it makes, so that the second time begins like the first.
     """
 
-    def __init__(self, page: str, folder: Path) -> None:
-        again = by_password(page)
+    def __init__(self, page: str, folder: Path, again: str = "") -> None:
         assigned = {name for name in _ASSIGNED.findall("\n".join(commands(page))) if not name.startswith(_SETTINGS)}
         count, port = len(commands(page)), free_port()
         tokens = {name for request in requests(page) for name in _VARIABLE.findall(request.answer) if "TOKEN" in name}
-        after = naming(page, assigned, 0, "token") | naming(again, assigned | tokens, count, "password")
+        after = naming(page, assigned, 0, "token")
+        after |= naming(again, assigned | tokens, count, "password") if again else {}
         execute(page + again, folder, port, after)
         self._folder, self._port = folder, port
         self.by_token = [self._print(number, command, "token") for number, command in enumerate(commands(page))]
@@ -152,26 +152,27 @@ def _json(value: Any, margin: str) -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(members) + f"\n{margin}{closing}"
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """The page's requests, asked; with MUNIMENT_WRITE_DOCS the page is written anew."""
-    if shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed"),
+    pytest.mark.timeout(900),
+]
+
+
+def test_every_request_gets_the_answer_that_is_printed(tmp_path: Path) -> None:
+    """With MUNIMENT_WRITE_DOCS the page is written anew."""
     page = PAGE.read_text("utf-8")
-    made = Asked(page, tmp_path_factory.mktemp("requests"))
+    made = Asked(page, tmp_path)
     if os.environ.get("MUNIMENT_WRITE_DOCS"):
         left = iter(made.by_token)
         written = BLOCK.sub(lambda block: COMMAND.sub(lambda one: f"$ {one[1]}\n{next(left).answer}", block[0]), page)
         PAGE.write_text(written, "utf-8")
-    return made
-
-
-def test_every_request_gets_the_answer_that_is_printed(asked: Asked) -> None:
     shown = printed(PAGE.read_text("utf-8"))
-    others = [pair for pair in zip(asked.by_token, shown, strict=True) if pair[0] != pair[1]]
+    others = [pair for pair in zip(made.by_token, shown, strict=True) if pair[0] != pair[1]]
     assert not others, "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
 
 
-def test_every_request_gets_the_same_answer_by_name_and_password(asked: Asked) -> None:
-    shown = printed(by_password(PAGE.read_text("utf-8")))
-    assert not [pair for pair in zip(asked.by_password, shown, strict=True) if pair[0] != pair[1]]
+@pytest.mark.campaign
+def test_every_request_gets_the_same_answer_by_name_and_password(tmp_path: Path) -> None:
+    page = PAGE.read_text("utf-8")
+    made, shown = Asked(page, tmp_path, by_password(page)), printed(by_password(page))
+    assert not [pair for pair in zip(made.by_password, shown, strict=True) if pair[0] != pair[1]]

@@ -17,7 +17,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.ground import clock
 from tests.e2e.processes import Server, initialised
-from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, key_digest, looks
+from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, PATIENTLY, key_digest, looks
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -105,13 +105,19 @@ def page(place: Place) -> Iterator[Page]:
 
 
 @pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.campaign)], ids=["with scripts", "without scripts"])
-def either_page(place: Place, request: pytest.FixtureRequest) -> Iterator[Page]:
-    yield from _opened(place, java_script_enabled=request.param)
+def scripts(request: pytest.FixtureRequest) -> bool:
+    chosen: bool = request.param
+    return chosen
+
+
+@pytest.fixture
+def either_page(place: Place, scripts: bool) -> Iterator[Page]:
+    yield from _opened(place, java_script_enabled=scripts)
 
 
 def _opened(place: Place, **options: Any) -> Iterator[Page]:
     context = place.browser.new_context(**options)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENTLY)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -128,7 +134,9 @@ def titles(page: Page) -> list[str]:
     return page.locator(".hits h3").all_text_contents()
 
 
-def test_somebody_searches_from_the_front_page_to_a_document_and_out_again(place: Place, either_page: Page) -> None:
+def test_somebody_searches_from_the_front_page_to_a_document_and_out_again(
+    place: Place, either_page: Page, scripts: bool
+) -> None:
     page = either_page
     page.goto(place.server.base)
     page.get_by_role("searchbox", name="Search the documents").fill("how is a pump drained")
@@ -148,12 +156,13 @@ def test_somebody_searches_from_the_front_page_to_a_document_and_out_again(place
     page.get_by_role("region", name="Narrow").get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", level=2, name="45 hits")).to_be_visible()
     page.get_by_label("Order").select_option("Name")
-    if page.url.count("sort=name") == 0:
+    if not scripts:  # a script sends the new order by itself
         page.get_by_role("region", name="45 hits").get_by_role("button", name="Apply").click()
     page.wait_for_url(re.compile("sort=name"))
-    assert titles(page)[1] == "Report 01 on a pump"
+    hits = page.locator(".hits h3")
+    expect(hits.nth(1)).to_have_text("Report 01 on a pump")
     page.get_by_role("link", name="Next page").click()
-    assert titles(page)[0] == "Report 20 on a pump"
+    expect(hits.first).to_have_text("Report 20 on a pump")
 
     page.get_by_role("link", name="Report 21 on a pump").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Report 21 on a pump")
@@ -191,12 +200,16 @@ def test_everything_is_reached_from_the_keyboard(place: Place, either_page: Page
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2, name="45 hits")).to_be_visible()
+    # Once a page has been loaded, Chromium goes to the fragment again, and takes the focus back there.
+    page.wait_for_load_state()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the hits")).to_be_focused()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=2, name="45 hits")).to_be_focused()
     for _ in range(3):
         page.keyboard.press("Tab")
     expect(page.locator(".hits h3 a").first).to_be_focused()
@@ -205,6 +218,7 @@ def test_everything_is_reached_from_the_keyboard(place: Place, either_page: Page
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Report 01 on a pump")
     page.go_back()
+    expect(page.get_by_role("heading", level=2, name="45 hits")).to_be_visible()
     page.get_by_label("Format").or_(page.get_by_label("Text")).first.focus()
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
@@ -224,6 +238,8 @@ def test_keys_of_the_script_lead_to_the_box_from_hit_to_hit_and_from_mark_to_mar
         page.keyboard.press(key)
         expect(hits.nth(at)).to_be_focused()
     hits.nth(1).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Report 01 on a pump")
+    page.wait_for_load_state()  # by then the script has run
     page.get_by_role("heading", name="Text").focus()
     page.keyboard.press("j")
     expect(page.locator(".sheet mark").first).to_be_focused()
@@ -262,6 +278,7 @@ def test_markup_in_documents_and_questions_runs_nothing(place: Place, page: Page
         assert EVIL in titles(page)
         page.get_by_role("link", name=EVIL).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(EVIL)
+        page.wait_for_load_state()
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img").count() == 0
     assert page.evaluate("document.cookie") == ""
@@ -273,6 +290,7 @@ def test_every_page_fits_its_width_can_be_read_and_is_clean_to_axe(place: Place,
     page, axe = context.new_page(), Axe()
 
     def sound() -> None:
+        page.wait_for_load_state()
         found = axe.run(page)
         assert found.violations_count == 0, f"{page.url}\n{found.generate_report()}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
@@ -316,6 +334,7 @@ def test_every_page_fits_its_width_can_be_read_and_is_clean_to_axe(place: Place,
         sound()
         page.go_back()
     page.get_by_role("link", name="in Pumps and valves").first.click()
+    expect(page.get_by_role("heading", level=2, name="22 hits")).to_be_visible()
     sound()
     context.close()
 

@@ -39,10 +39,16 @@ def data(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def plain_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def running(made: Path, plain_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     copied = tmp_path_factory.mktemp("running") / "data"
     shutil.copytree(made, copied)
-    with Server(copied, free_port(), "--set", "web.header_seconds=2") as server:
+    given = ("--set", "web.header_seconds=2", "--set", f"web.http_port={plain_port}")
+    with Server(copied, free_port(), *given) as server:
         yield server
 
 
@@ -294,7 +300,7 @@ def test_an_unreadable_certificate_is_named(data: Path) -> None:
     assert "web.certificate_file" in refused.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.campaign)])
 def test_a_stop_lets_requests_under_way_finish(data: Path, number: int) -> None:
     with Server(data, free_port()) as server:
         with secured(server) as connection:
@@ -348,22 +354,20 @@ def test_a_child_that_cannot_start_ends_the_server(data: Path) -> None:
     (data / "content").rmdir() if (data / "content").exists() else None
     (data / "gate").unlink(missing_ok=True) if (data / "gate").is_file() else shutil.rmtree(data / "gate", True)
     (data / "gate").write_text("not a folder")
-    refused = muniment(data, "serve", "--port", str(free_port()))
+    refused = muniment(data, "serve", "--port", str(free_port()), own_process=True)
     assert refused.returncode == 1
     assert "could not start" in refused.stderr
 
 
-def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_directory(data: Path) -> None:
+@pytest.mark.usefixtures("running")
+def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_directory(plain_port: int) -> None:
     """failures A30."""
-    plain = free_port()
-    with Server(data, free_port(), "--set", f"web.http_port={plain}") as server:
-        base = f"http://127.0.0.1:{plain}"
-        assert httpx.get(f"{base}/health/live").status_code == 200
-        refused = httpx.post(f"{base}/dirws/login", data={"grant_type": "password"})
-        assert refused.status_code == 403
-        assert refused.json()["error"] == "invalid_request"
-        assert httpx.get(f"{base}/rest/repositories", headers={"Authorization": "Bearer x"}).status_code == 403
-        assert server.stop() == 0
+    base = f"http://127.0.0.1:{plain_port}"
+    assert httpx.get(f"{base}/health/live").status_code == 200
+    refused = httpx.post(f"{base}/dirws/login", data={"grant_type": "password"})
+    assert refused.status_code == 403
+    assert refused.json()["error"] == "invalid_request"
+    assert httpx.get(f"{base}/rest/repositories", headers={"Authorization": "Bearer x"}).status_code == 403
 
 
 @pytest.mark.parametrize(

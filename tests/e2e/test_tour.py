@@ -356,7 +356,9 @@ def test_started_again_it_keeps_its_passwords_and_its_documents(tmp_path: Path, 
         again.stop()
 
 
-@pytest.mark.parametrize("when", ["while it fills the repository", "once it is done"])
+@pytest.mark.parametrize(
+    "when", ["while it fills the repository", pytest.param("once it is done", marks=pytest.mark.campaign)]
+)
 def test_the_server_outlives_the_demos_own_process(tmp_path: Path, when: str) -> None:
     filling = when.startswith("while")
     made = Demo(tmp_path)

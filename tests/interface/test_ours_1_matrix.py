@@ -7,6 +7,7 @@ write that is let in is a 400 or a 404; only an object's content takes any bytes
 
 import base64
 import itertools
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
@@ -18,7 +19,6 @@ from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository.api import routes
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import SUFFIXES
-from tests import runs
 from tests.interface.test_ours_1_media_types import Things
 from tests.office import page_ticket
 from tests.rights.play import Outcome, Sent, play
@@ -130,16 +130,19 @@ def best(kinds: Collection[str], accept: str | None, suffix: str) -> str | None:
     return accept if accept in kinds else None
 
 
-def cells() -> Iterator[tuple[str, str, str | None]]:
+def cells(method: str, path: str, every: bool) -> Iterator[tuple[str, str, str | None]]:
     """Give credential, suffix and Accept of each cell of a row.
 
-    A token meets every suffix with every Accept; any other credential meets every suffix, and some Accept with each of
-    them, because none of the three looks at the others: in the campaign every Accept with one of them.
+    A token meets every Accept without a suffix, and every suffix with some. Any other credential meets one Accept
+    without a suffix and one with, because none of the three looks at the others: which ones differs from row to row.
+    With ``every``, a token meets every suffix with every Accept, and any other credential meets every suffix.
     """
-    step = 3 if runs.of_campaign() else 9
-    for (who, credential), (how, suffix) in itertools.product(enumerate(CREDENTIALS), enumerate(("", *SUFFIXES))):
-        for accept in ACCEPTS if who == 0 else ACCEPTS[(who + how * step // 3) % step :: step]:
-            yield credential, suffix, accept
+    row, kinds = zlib.crc32(f"{method} {path}".encode()), ("", *SUFFIXES)
+    for (who, credential), (how, suffix) in itertools.product(enumerate(CREDENTIALS), enumerate(kinds)):
+        step = (1 if every or not how else 4) if who == 0 else 9 if every else len(ACCEPTS)
+        if every or who == 0 or how in {0, 1 + (row + who) % len(SUFFIXES)}:
+            for accept in ACCEPTS[(row + who + 3 * how) % step :: step]:
+                yield credential, suffix, accept
 
 
 class Matrix:
@@ -200,14 +203,15 @@ def matrix(world: World, loop: Loop) -> Iterator[Matrix]:
         yield Matrix(site, loop)
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.campaign)], ids=["some", "every"])
 @pytest.mark.parametrize(("method", "path"), ROWS)
-def test_every_cell_has_its_status_and_its_media_type(matrix: Matrix, method: str, path: str) -> None:
+def test_every_cell_has_its_status_and_its_media_type(matrix: Matrix, method: str, path: str, every: bool) -> None:
     wrong = list[str]()
     kinds = {"search": "application/xml", "explanation": "application/xml"}
     kinds |= {"contents": "text/plain", "content": "text/plain"}
     body = b"" if method in {"GET", "DELETE"} else b"{"
     kind = {"content-type": kinds.get(path.rpartition("/")[2], "application/json")} if body else {}
-    for credential, suffix, accept in cells():
+    for credential, suffix, accept in cells(method, path, every):
         headers = {**matrix.headers[credential], **kind, **({"accept": accept} if accept else {})}
         answer = matrix.ask(method, matrix.url(method, path, f".{suffix}" if suffix else ""), headers, body)
         cell = Cell(answer.status, answer.headers.get("content-type"))

@@ -290,13 +290,14 @@ def test_ours_2_a_copy_tells_nothing_of_what_is_hidden(folders: Folders, site: S
     assert own.titles(f"/folders/{own.cabinet}/objects") == ["source"]
 
 
-def test_ours_2_a_tree_of_a_hundred_levels(folders: Folders, site: Site) -> None:
+@pytest.mark.parametrize("depth", [30, pytest.param(100, marks=pytest.mark.campaign)])
+def test_ours_2_a_tree_of_many_levels(folders: Folders, site: Site, depth: int) -> None:
     levels = [folders.folder("level 0")]
-    for number in range(1, 100):
+    for number in range(1, depth):
         levels.append(folders.folder(f"level {number}", levels[-1]))
     folders.document("bottom", levels[-1])
     path = folders.properties(levels[-1])["r_folder_path"][0]
-    assert path.count("/") == 101
+    assert path.count("/") == depth + 1
     assert folders.at(f"{path}/bottom").json()["properties"]["object_name"] == "bottom"
     site.world.catch_up()
     assert folders.titles("/search", q="bottom", locations=f"/{folders.word}") == ["bottom"]

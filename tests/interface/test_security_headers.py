@@ -56,8 +56,15 @@ def _guarded(cookie: str) -> bool:
     return {"secure", "httponly", "samesite=lax"} <= words and any(word.startswith("path=/") for word in words)
 
 
-@pytest.mark.parametrize("accept", ["*/*", "text/html"])
-@pytest.mark.parametrize("signed_in", [False, True], ids=["stranger", "user"])
+@pytest.mark.parametrize(
+    ("signed_in", "accept"),
+    [
+        pytest.param(False, "text/html", id="stranger-pages"),
+        pytest.param(True, "*/*", id="user-anything"),
+        pytest.param(False, "*/*", id="stranger-anything", marks=pytest.mark.campaign),
+        pytest.param(True, "text/html", id="user-pages", marks=pytest.mark.campaign),
+    ],
+)
 def test_no_answer_lacks_a_header(site: Site, accept: str, signed_in: bool) -> None:
     bearer = site.bearer() if signed_in else {}
     seen: set[str] = set()

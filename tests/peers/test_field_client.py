@@ -17,7 +17,7 @@ import pytest
 from tests.environments import environment, newest_python
 from tests.scenes import Loop, Served, Site, World
 
-pytestmark = [pytest.mark.peers, pytest.mark.slow]
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.campaign]
 
 LOCK = Path(__file__).parent / "field_client.lock"
 

@@ -40,7 +40,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
 
 
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=20, max_size=20))
-@settings(SLOW, max_examples=examples(25, 600))
+@settings(SLOW, max_examples=examples(15, 600))
 def test_the_index_finds_what_the_oracle_finds(
     shelf: IndexFolder, rows: list[Row], asked: list[tuple[BoundQuery, Visible]]
 ) -> None:
@@ -53,7 +53,7 @@ def test_the_index_finds_what_the_oracle_finds(
 
 
 @given(shelves.rows(), shelves.questions(), shelves.callers())
-@settings(SLOW, max_examples=examples(20, 500))
+@settings(SLOW, max_examples=examples(12, 500))
 def test_what_has_all_words_of_a_question_comes_first(
     shelf: IndexFolder, rows: list[Row], question: Keywords, visible: Visible
 ) -> None:
@@ -65,7 +65,7 @@ def test_what_has_all_words_of_a_question_comes_first(
 
 
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
-@settings(SLOW, max_examples=examples(20, 500))
+@settings(SLOW, max_examples=examples(12, 500))
 def test_pages_joined_are_the_whole(
     shelf: IndexFolder, rows: list[Row], query: BoundQuery, visible: Visible, size: int
 ) -> None:
@@ -88,7 +88,7 @@ RANGES: list[tuple[str, list[Value]]] = [
 
 
 @given(shelves.rows(), st.sampled_from(RANGES), st.data())
-@settings(SLOW, max_examples=examples(20, 500))
+@settings(SLOW, max_examples=examples(12, 500))
 def test_a_wider_range_never_loses_a_hit(
     shelf: IndexFolder, rows: list[Row], named: tuple[str, list[Value]], data: st.DataObject
 ) -> None:
@@ -106,7 +106,7 @@ def _key(value: Value) -> tuple[str, float]:
 
 
 @given(shelves.rows(), st.lists(shelves.conditions(), min_size=2, max_size=4), shelves.callers())
-@settings(SLOW, max_examples=examples(20, 500))
+@settings(SLOW, max_examples=examples(12, 500))
 @example([], [Fulltext(None), Fulltext(Phrase("x"))], EVERYTHING)
 def test_dropping_a_part_of_an_and_never_loses_a_hit(
     shelf: IndexFolder, rows: list[Row], parts: list[Condition], visible: Visible
@@ -121,7 +121,7 @@ def test_dropping_a_part_of_an_and_never_loses_a_hit(
 @given(
     shelves.texts(12), st.one_of(st.builds(Term, st.sampled_from(shelves.WORDS)), st.builds(Phrase, shelves.texts(2)))
 )
-@settings(max_examples=examples(200, 5000))
+@settings(max_examples=examples(100, 5000))
 def test_an_excerpt_is_found_and_marked_exactly_where_a_text_matches(text: str, leaf: Term | Phrase) -> None:
     text = normal(text)
     matches = evaluate(BoundQuery((), Fulltext(leaf)), "document", 1, {}, text, may_read=True, analyser=ANALYSER)

@@ -75,7 +75,7 @@ def prepared(shelf: Shelf) -> None:
 def test_what_an_update_empties_has_no_value_and_the_rest_stays(shelf: Shelf) -> None:
     prepared(shelf)
 
-    @settings(max_examples=examples(60, 5000), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30, 5000), deadline=None, suppress_health_check=list(HealthCheck))
     @given(bodies())
     def law(case: tuple[set[str], bytes]) -> None:
         emptied, body = case

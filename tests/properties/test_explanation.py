@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
 
 
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=8, max_size=8))
-@settings(SLOW, max_examples=examples(15, 400))
+@settings(SLOW, max_examples=examples(10, 400))
 def test_an_index_weighs_each_word_where_the_oracle_finds_it_and_scores_as_the_search_does(
     folder: IndexFolder, rows: list[Row], asked: list[tuple[BoundQuery, Visible]]
 ) -> None:
@@ -217,7 +217,7 @@ changes_left = st.lists(st.tuples(st.sampled_from(["title", "acl", "text", "new"
     changes_left,
     st.lists(st.tuples(queries(), st.sampled_from(CALLERS)), min_size=8, max_size=8),
 )
-@settings(SHOWN, max_examples=examples(15, 300))
+@settings(SHOWN, max_examples=examples(10, 300))
 def test_an_object_is_explained_as_a_hit_when_the_search_finds_it_and_its_weights_are_its_score(
     repository_db: Database,
     tmp_path: Path,
@@ -282,7 +282,7 @@ def _change(made: Made, kind: str, object_id: str) -> None:
     st.lists(queries(), min_size=8, max_size=8),
     st.sampled_from([MARTA, BORIS, JON]),
 )
-@settings(SHOWN, max_examples=examples(15, 300))
+@settings(SHOWN, max_examples=examples(10, 300))
 def test_an_explanation_is_that_of_a_repository_with_nothing_but_what_its_caller_may_see(
     repository_db: Database,
     tmp_path: Path,

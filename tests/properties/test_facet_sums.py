@@ -201,7 +201,7 @@ ROOM_FOR_ALL = 100_000
     made_up_facets(),
     st.sampled_from([1, 2, 4, 8, 16, 40, 2000, ROOM_FOR_ALL]),
 )
-@settings(max_examples=examples(300, 20_000), deadline=None)
+@settings(max_examples=examples(100, 20_000), deadline=None)
 def test_sums_are_exact_or_say_that_they_are_not(
     things_of_each: list[list[Thing]], asked: FacetDefinition, room: int
 ) -> None:

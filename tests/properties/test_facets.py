@@ -20,6 +20,7 @@ from muniment.repository.search.aql.tree import FacetDefinition, Value
 from muniment.repository.search.index.contract import FacetCounts, Search, Visible
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
 from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
+from tests import runs
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, found_by_oracle
@@ -158,7 +159,7 @@ def dated_rows(draw: st.DrawFn) -> list[Row]:
     shelves.queries(),
     shelves.callers(),
 )
-@settings(SLOW, max_examples=examples(25, 1500))
+@settings(SLOW, max_examples=examples(15, 1500))
 def test_counts_are_those_of_plain_python(
     shelf: IndexFolder, rows: list[Row], asked: list[FacetDefinition], query: BoundQuery, visible: Visible
 ) -> None:
@@ -220,7 +221,7 @@ def test_the_first_and_the_last_dates_are_counted_in_every_zone(shelf: IndexFold
     edges = map(read_timestamp, ("0001-01-01", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59.999Z"))
     rows = [Row(f"{at:016x}", at, 0, "thing", "eve", 1, {"day": [edge]}, "") for at, edge in enumerate(edges, 1)]
     snapshot, everything = shelf.holding([row.document() for row in rows]), Visible(everything=True)
-    for zone in (*ZONES, "GMT+14", "GMT-14"):
+    for zone in (*(ZONES if runs.of_campaign() else ZONES[:1]), "GMT+14", "GMT-14"):
         definition = FacetDefinition("f", ("day",), unit, "NONE", (("timezone", zone),), 10)
         bound = FacetBinder(CATALOGUE, NOW, FacetLimits()).bind([definition])
         (counts,) = snapshot.search(Search(BoundQuery(), everything, 0, 1, facets=bound)).facets

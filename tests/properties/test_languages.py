@@ -78,7 +78,7 @@ def queries() -> st.SearchStrategy[BoundQuery]:
 
 
 @given(rows(), st.lists(queries(), min_size=8, max_size=8), shelves.callers())
-@settings(SLOW, max_examples=examples(40, 1000))
+@settings(SLOW, max_examples=examples(20, 1000))
 def test_hits_are_those_of_the_oracle(
     shelf: IndexFolder, analyser: Analyser, rows: list[Row], queries: list[BoundQuery], visible: Visible
 ) -> None:
@@ -89,7 +89,7 @@ def test_hits_are_those_of_the_oracle(
 
 
 @given(rows(), st.lists(queries(), min_size=8, max_size=8), st.one_of(shelves.readers(), shelves.callers()))
-@settings(SLOW, max_examples=examples(30, 1000))
+@settings(SLOW, max_examples=examples(15, 1000))
 def test_hits_excerpts_terms_and_words_are_those_of_the_twin(
     shelf: IndexFolder, twin: IndexFolder, rows: list[Row], queries: list[BoundQuery], visible: Visible
 ) -> None:

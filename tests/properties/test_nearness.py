@@ -55,7 +55,7 @@ def documents(draw: st.DrawFn) -> list[tuple[Document, bytes]]:
 
 
 @given(documents(), ACLS, st.sampled_from(WORDS), st.sampled_from([(1, 1), (3, 2), (500, 50)]))
-@settings(SLOW, max_examples=examples(30, 1500))
+@settings(SLOW, max_examples=examples(20, 1500))
 def test_hits_order_scores_and_total_are_those_of_the_twin(
     shelf: IndexFolder,
     twin: IndexFolder,

@@ -51,7 +51,7 @@ def _token(cx: Connection, world: World, user: Entry) -> str:
     return tokens.add_access_token(cx, grant, now, now + 3600 * SECOND)
 
 
-@settings(max_examples=examples(12, 300), deadline=None)
+@settings(max_examples=examples(8, 300), deadline=None)
 @given(NAME, NAME, PARTITION)
 @example("a/b", "c/d", "e/f")
 @example("..", ".", "../..")

@@ -16,7 +16,7 @@ writes = st.tuples(
 )
 
 
-@settings(max_examples=examples(20, 400), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     objects=st.lists(st.integers(0, 30), min_size=3, max_size=14),
     query=st.sampled_from([*QUERIES, "posted"]),
@@ -50,7 +50,7 @@ def test_a_walk_shows_each_unchanged_object_exactly_once(
         assert set(seen.values()) <= {1}
 
 
-@settings(max_examples=examples(8, 100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     objects=st.lists(st.integers(0, 30), min_size=8, max_size=16),
     query=st.sampled_from(["by modification", "sorted by two"]),
@@ -82,7 +82,7 @@ def test_a_walk_from_a_page_further_down_goes_on_behind_it(
         assert not set(whole[: (start - 1) * size]) & seen.keys()
 
 
-@settings(max_examples=examples(20, 400), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     objects=st.lists(st.integers(0, 5), min_size=5, max_size=16),
     query=st.sampled_from(sorted(QUERIES)),

@@ -188,7 +188,7 @@ def test_tokens_live_and_die_as_the_model_says(directory_db: Database, now: Inst
     run_state_machine_as_test(
         TokenLife,
         settings=settings(
-            max_examples=examples(60, 600),
+            max_examples=examples(40, 600),
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

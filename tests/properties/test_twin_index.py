@@ -58,7 +58,7 @@ def asked() -> st.SearchStrategy[BoundQuery]:
     st.lists(asked(), min_size=15, max_size=15),
     st.one_of(shelves.readers(), shelves.callers()),
 )
-@settings(SLOW, max_examples=examples(25, 1000))
+@settings(SLOW, max_examples=examples(15, 1000))
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
     shelf: IndexFolder, twin: IndexFolder, rows: list[Row], queries: list[BoundQuery], visible: Visible
 ) -> None:
@@ -108,7 +108,7 @@ def _level_rows(draw: st.DrawFn) -> list[Row]:
 
 
 @given(_level_rows(), st.frozensets(st.integers(0, 3), min_size=1), st.sampled_from([1, 2, 4, 64]))
-@settings(SLOW, max_examples=examples(25, 1000))
+@settings(SLOW, max_examples=examples(15, 1000))
 def test_words_with_wildcards_rank_as_in_the_twin(
     shelf: IndexFolder, twin: IndexFolder, rows: list[Row], acls: frozenset[int], most: int
 ) -> None:

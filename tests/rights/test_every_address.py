@@ -470,14 +470,15 @@ WAYS: dict[str, Way] = {
 }
 
 
-def ways_at(stage: Stage, method: str, path: str, names: Sequence[str]) -> Sequence[str]:
-    """Choose the ways that are tried at an address: of halves apart, outside the campaign, one an address.
+def ways_at(stage: Stage, method: str, path: str, names: Sequence[str], most: int) -> Sequence[str]:
+    """Choose the ways that are tried at an address: outside the campaign at most so many, of halves apart one.
 
-    There the repository asks the directory by one question, whatever the way; each way has its addresses.
+    An address asks by one question, whatever the way. Each way has its addresses, and in the campaign all of them.
     """
-    if not stage.apart or runs.of_campaign():
+    if runs.of_campaign():
         return names
-    return [names[zlib.crc32(f"{method} {path}".encode()) % len(names)]]
+    first, most = zlib.crc32(f"{method} {path}".encode()), 1 if stage.apart else min(most, len(names))
+    return [names[(first + number * len(names) // most) % len(names)] for number in range(most)]
 
 
 @pytest.fixture(scope="module", params=["together", "apart"])
@@ -509,11 +510,12 @@ def test_every_address_of_the_repository_says_when_its_right_is_asked() -> None:
     assert served == USES.keys() | {("GET", path) for path in AT_ONCE} | REFUSED_AT_ONCE | BY_ADMINISTRATORS
 
 
+@pytest.mark.parametrize("most_ways", [2, pytest.param(len(WAYS), marks=pytest.mark.campaign)])
 @pytest.mark.parametrize(("method", "path", "use"), ROWS)
 def test_a_right_that_ends_while_a_request_is_under_way_is_not_used(
-    stage: Stage, method: str, path: str, use: Used
+    stage: Stage, method: str, path: str, use: Used, most_ways: int
 ) -> None:
-    ways = ways_at(stage, method, path, [*WAYS])
+    ways = ways_at(stage, method, path, [*WAYS], most_ways)
     people = stage.people([WAYS[name].group for name in ways])
     for name, (person, token) in zip(ways, people, strict=True):
         thing = stage.made(use.of, token) if use.own and use.of in MADE_BY_ITS_OWNER else ""
@@ -532,7 +534,7 @@ def test_a_password_and_a_ticket_are_not_used_either_once_the_right_has_ended(
 ) -> None:
     """What ends a token ends these; only the directory's own process knows a ticket."""
     ends = ("disabled", "new password" if shown == "password" else "signed out", "role", "group")
-    ways = ways_at(stage, method, path, ends)
+    ways = ways_at(stage, method, path, ends, len(ends))
     people = stage.people([WAYS[name].group for name in ways])
     for name, (person, token) in zip(ways, people, strict=True):
         headers = stage.password(person) if shown == "password" else stage.ticket(person)

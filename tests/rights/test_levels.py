@@ -219,10 +219,15 @@ def test_every_method_of_an_address_of_an_object_says_what_it_takes() -> None:
     assert methods - NEVER - DELETED == USES.keys()
 
 
-@pytest.mark.parametrize(("method", "path"), sorted(USES), ids=lambda part: part.removeprefix(BELOW))
-def test_it_takes_just_that(room: Room, method: str, path: str) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.campaign)], ids=["edges", "every level"])
+@pytest.mark.parametrize(("method", "path"), sorted(USES), ids=lambda part: str(part).removeprefix(BELOW))
+def test_it_takes_just_that(room: Room, method: str, path: str, every: bool) -> None:
+    """The edges are no permission, the least there is, and either side of what the operation takes."""
     use = USES[method, path]
+    edges = {BROWSE - 1, BROWSE, DELETE, *(() if use.least is OWNER else (use.least - 1, use.least))}
     for level in Permission:
+        if not every and level not in edges:
+            continue
         object_id = room.make(use.kind)
         parts = {"id": object_id, **use.before(room, object_id)}
         body = use.body(room)

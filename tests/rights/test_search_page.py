@@ -14,7 +14,7 @@ from muniment.repository import keys
 from muniment.repository.page import frame, routes
 from muniment.repository.page.asking.sessions import PageSession
 from tests.rights.play import Moment, Outcome, Sent, play
-from tests.rights.test_every_address import LONG, WAYS, Stage, others_write
+from tests.rights.test_every_address import LONG, WAYS, Stage, others_write, ways_at
 from tests.scenes import Loop, World
 
 
@@ -83,10 +83,15 @@ def test_every_address_of_the_page_says_when_its_right_is_asked() -> None:
     assert served == USES.keys() | WITHOUT_RIGHTS
 
 
+@pytest.mark.parametrize("most_ways", [2, pytest.param(len(WAYS), marks=pytest.mark.campaign)])
 @pytest.mark.parametrize(("method", "path", "use"), ROWS)
-def test_a_right_that_has_ended_is_not_used_whenever_it_ended(stage: Stage, method: str, path: str, use: Used) -> None:
-    people = stage.people([way.group for way in WAYS.values()])
-    for (name, way), (person, token) in zip(WAYS.items(), people, strict=True):
+def test_a_right_that_has_ended_is_not_used_whenever_it_ended(
+    stage: Stage, method: str, path: str, use: Used, most_ways: int
+) -> None:
+    ways = ways_at(stage, method, path, [*WAYS], most_ways)
+    people = stage.people([WAYS[name].group for name in ways])
+    for name, (person, token) in zip(ways, people, strict=True):
+        way = WAYS[name]
         request = sent(stage, method, path, use, person.id, token)
         kept: list[dict[str, int]] = []
 

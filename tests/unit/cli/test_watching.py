@@ -60,14 +60,14 @@ def test_what_happens_in_a_watched_folder_happens_in_the_repository(place: Place
         assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt"}
         before = place.tree()["Papers/b.txt"].id
         place.write("deep/er/d.txt", "four")
-        until(lambda: "Papers/deep/er/d.txt" in place.tree(), log.read_text)
         place.write("a.txt", "ONE!")
+        until(lambda: "Papers/deep/er/d.txt" in place.tree(), log.read_text)
         until(lambda: "1 replaced" in log.read_text(), log.read_text)
         assert place.content("Papers/a.txt") == "ONE!"
         (place.folder / "b.txt").rename(place.folder / "deep/b.txt")
+        (place.folder / "c.txt").unlink()
         until(lambda: "Papers/deep/b.txt" in place.tree(), log.read_text)
         assert place.tree()["Papers/deep/b.txt"].id == before
-        (place.folder / "c.txt").unlink()
         until(lambda: "Papers/c.txt" not in place.tree(), log.read_text)
         assert len(list((place.data / "content/packs").iterdir())) == 1, "one store for all passes"
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 import pytest
 import sqlalchemy as sa
 
+from muniment.database import connections
 from muniment.database.connections import Database, PreparedStatement, TookTooLong, driver_of, translated_errors
 from muniment.ground.clock import Instant
 from muniment.repository.store import repositories
@@ -43,10 +44,13 @@ def test_a_list_may_have_any_length(filled: Database, count: int) -> None:
             assert len(_STATEMENT.all(cx, **wanted)) == (count if least < 0 else 0)
 
 
-@pytest.mark.slow
-def test_a_list_may_be_longer_than_what_is_filled_up(filled: Database) -> None:
+@pytest.mark.parametrize("most", [1000, pytest.param(connections._MOST_FILLED, marks=pytest.mark.campaign)])
+def test_a_list_may_be_longer_than_what_is_filled_up(
+    filled: Database, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_MOST_FILLED", most)
     with filled.read() as cx:
-        many = [*NAMES, *(f"other-{number}" for number in range(32_100))]
+        many = [*NAMES, *(f"other-{number}" for number in range(most + 100))]
         assert [row[0] for row in _STATEMENT.all(cx, names=many, least=-1)] == NAMES
 
 

@@ -17,6 +17,7 @@ from muniment.database import transactions as web_transactions
 from muniment.database.connections import Busy, Database, WriteBatch
 from muniment.database.transactions import JointDecision, Transactions
 from muniment.ground.refusals import Malformed, Refusal
+from tests.waiting import PATIENCE
 
 Answers = list[int | BaseException]
 
@@ -138,7 +139,7 @@ def test_nobody_is_answered_before_the_commit(transactions: Transactions, monkey
 
     def wait() -> None:
         reached.set()
-        assert release.wait(10)
+        assert release.wait(PATIENCE)
 
     commits(monkeypatch, wait)
 

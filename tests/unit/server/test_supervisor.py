@@ -22,6 +22,8 @@ def supervised(roles: str, *, seconds: float = 20, stop_at: str = "", times: int
         from muniment.server import logs
         from muniment.server.supervisor import Role, supervise
         from muniment.installation.settings import Settings
+        from muniment.server import supervisor
+        supervisor._LONGEST_PAUSE = 0.1
         logs.start(Settings())
         announced, announce = os.pipe()
         def all_ready():
@@ -120,6 +122,7 @@ def test_a_bug_leaves_its_trace_in_the_log() -> None:
 
 def test_one_that_falls_is_started_again_after_a_pause() -> None:
     falling = """
+    supervisor._LONGEST_PAUSE = 2
     def falling(stop, ready):
         ready(); os.read(announced, 1); print("begun", flush=True)
     roles = [Role('one', steady), Role('falling', falling)]
@@ -197,7 +200,6 @@ def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     def stubborn(stop, ready):
         ready()
         while True: time.sleep(60)
-    from muniment.server import supervisor
     supervisor._GRACE_SECONDS = 0
     roles = [Role('stubborn', stubborn)]
     """

@@ -16,7 +16,7 @@ from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.ground.refusals import Overloaded
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 QUICK = {"memory_kib": 8192, "passes": 1}
 ASKER = Asker("192.0.2.1", "ann")
@@ -168,7 +168,7 @@ def test_the_slot_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
         waiting.result(0.1)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(PATIENCE)
     process.stdout.close()
     assert waiting.result(30) is False
     gate.close()

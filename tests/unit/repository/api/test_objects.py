@@ -30,7 +30,7 @@ from muniment.repository.store.objects.types import types_file
 from muniment.repository.store.permissions import acl_lists
 from muniment.repository.store.permissions.principals import Principals
 from tests.shelf import Shelf
-from tests.waiting import until_on_loop
+from tests.waiting import PATIENCE, until_on_loop
 
 SPACE = "{urn:muniment:vocab}"
 
@@ -338,7 +338,7 @@ class SlowDisk:
 
     def wait(self) -> None:
         self.is_busy.set()
-        self.is_stuck = not self.goes_on.wait(10)
+        self.is_stuck = not self.goes_on.wait(PATIENCE)
 
 
 async def discard(_message: Message) -> None:

@@ -39,6 +39,7 @@ from muniment.repository.store.objects.types import types_file
 from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.plans import steps
 from tests.shelf import ADMIN, JON, MARTA, Shelf
+from tests.waiting import PATIENCE
 
 
 def noted(shelf: Shelf) -> list[tuple[str, str]]:
@@ -384,9 +385,9 @@ def test_a_folder_into_which_something_is_being_put_is_not_deleted(shelf: Shelf)
         given: dict[str, Given] = {"object_name": "d"}
         inside = creation.create(cx, view, "document", given, cabinet.id, None, 0)
         deleting.start()
-        assert tried.wait(10)
+        assert tried.wait(PATIENCE)
         deleting.join(0.3)
-    deleting.join(10)
+    deleting.join(PATIENCE)
     assert len(refused) == 1
     assert shelf.read(inside.id)[0].folder_id == cabinet.id
 
