@@ -3,6 +3,7 @@
 PORT ?= 8443
 DATA ?= var/demo
 TIKA_PORT ?= 9998
+OPENSEARCH_PORT ?= 9200
 DOCS ?=
 SETS ?=
 ARGS ?=
@@ -34,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for many small writes to reach a disk, which none of them is about: the campaign's kills are on a real one.
 IN_MEMORY := $(shell free=$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1); [ "$${free:-0}" -lt 2000000 ] || echo TMPDIR=/dev/shm)
 
-.PHONY: run demo languages meaning tika test quick campaign bench quality coverage modules lint lock letters clean
+.PHONY: run demo languages meaning tika opensearch test quick campaign bench quality coverage modules lint lock letters clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -50,6 +51,9 @@ meaning: .venv/ready-for-meaning ## Install the model by which searches find wha
 
 tika: .venv/ready-to-test ## Start a Tika server on 127.0.0.1 until Ctrl-C, for a look: make tika TIKA_PORT=9998; needs Java and Maven
 	@exec $(BIN)/python -m tests.tika $(TIKA_PORT)
+
+opensearch: .venv/ready-to-test ## Start an OpenSearch on 127.0.0.1 until Ctrl-C, for a look: make opensearch OPENSEARCH_PORT=9200; needs Maven
+	@exec $(BIN)/python -m bench.peers.opensearch $(OPENSEARCH_PORT)
 
 test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 	@exec env $(IN_MEMORY) $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)

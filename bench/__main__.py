@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from bench import (
     beside,
+    cluster_rows,
     footprint_rows,
     growth_rows,
     meaning_rows,
@@ -69,6 +70,7 @@ GROUPS = (
     Group(("memory",), footprint_rows.memory),
     Group(("streams",), footprint_rows.streams),
     Group(postgres_rows.ROWS, postgres_rows.on_postgresql),
+    Group(cluster_rows.ROWS, cluster_rows.on_opensearch, asked_for=True, here_only=True),
     Group(("growth",), growth_rows.growth, asked_for=True, here_only=True),
     Group(meaning_rows.MADE_UP_ROWS, meaning_rows.growth, asked_for=True, here_only=True),
     Group((size_rows.CHILDREN_GROWTH,), size_rows.children_growth, asked_for=True),
@@ -87,7 +89,8 @@ def main() -> int:
         nargs="+",
         choices=ROWS,
         metavar="ROW",
-        help=f"some of: {', '.join(ROWS)}; all but those of a million, which take long, otherwise",
+        help=f"some of: {', '.join(ROWS)}; all but those of a million and of our index "
+        "in OpenSearch, which take long, otherwise",
     )
     reading.add_argument("--quick", action="store_true", help="little of everything: to see it work; keeps no figures")
     reading.add_argument("--rounds", type=int, default=3, help="rounds of each side, interleaved; the median counts")

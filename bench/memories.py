@@ -18,8 +18,8 @@ from muniment.repository.api.callers import tokeninfo
 from muniment.repository.bulk.exports import destination
 from muniment.repository.search.analysis import analysis, compounds, excerpts
 from muniment.repository.search.answering import cache
-from muniment.repository.search.index.tantivy import engine, snapshot
-from muniment.repository.search.index.tantivy.compiling import rarity
+from muniment.repository.search.index.questions import answering, rarity
+from muniment.repository.search.index.tantivy import engine
 from muniment.repository.search.meaning import nearness
 from muniment.repository.store.objects.types import object_types
 from muniment.repository.store.permissions import acl_look_up, name_keys
@@ -39,8 +39,9 @@ MODULES = (
     "repository/search/analysis/analysis.py",
     "repository/search/analysis/compounds.py",
     "repository/search/analysis/excerpts.py",
-    "repository/search/index/tantivy/compiling/rarity.py",
-    "repository/search/index/tantivy/snapshot.py",
+    "repository/search/index/questions/rarity.py",
+    "repository/search/index/questions/answering.py",
+    "repository/search/index/tantivy/searching.py",
     "repository/search/meaning/nearness.py",
     "repository/store/objects/types/object_types.py",
     "repository/store/permissions/acl_look_up.py",
@@ -71,9 +72,9 @@ def caps(data: Data) -> list[Cap]:
         Cap("search documents, bound to types", f"{cache._BYTES / 1e6:g} MB"),
         Cap("types of repositories", f"{object_types._CATALOGUES:,}"),
         Cap("ACLs that callers were granted", f"{cache._ACLS:,}"),
-        Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
-        Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
-        Cap("callers whose words were counted", f"{snapshot._CALLERS // snapshot._CALLER:,} an index"),
+        Cap("queries as the engine takes them", f"{answering._PLAN_BYTES / 1e6:g} MB an index"),
+        Cap("ACLs in queries of the engine", f"{answering._PERMITTED_ACLS:,} an index"),
+        Cap("callers whose words were counted", f"{answering._CALLERS // answering._CALLER:,} an index"),
         Cap("words of such a caller", f"{rarity._WORDS:,}"),
         Cap("words of patterns of such a caller", f"{rarity._WORDS:,}"),
         Cap("queries as weighed for such a caller", f"{rarity._QUERY_BYTES / 1e3:g} kB"),

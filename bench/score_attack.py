@@ -26,8 +26,9 @@ from bench.peers import Missing, opensearch
 from muniment.repository.search.aql.conditions import BoundQuery
 from muniment.repository.search.aql.spelling.facets import BoundFacet
 from muniment.repository.search.aql.tree import Either, Fulltext, Term, Wild
-from muniment.repository.search.index.contract import Search, Visible
+from muniment.repository.search.index.contract import Search, Snapshot, Visible
 from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.store.change_log.changes import Position
@@ -91,9 +92,9 @@ def write(folder: Path, shared: SharedIndex) -> None:
     writer.close()
 
 
-def attack_ours(folder: Path, own: Sequence[Document]) -> Observed:
-    """Search our engine as the attacker. It counts only what its caller may see."""
-    snapshot, observed = TantivyIndex(folder).snapshot(), dict[str, list[Hashable]]()
+def attack_ours(snapshot: Snapshot, own: Sequence[Document]) -> Observed:
+    """Search an index of ours as the attacker. It counts only what its caller may see."""
+    observed = dict[str, list[Hashable]]()
     for number in range(WORDS):
         condition = Fulltext(Either((Term(word(number)), Term("own"))))
         answer = snapshot.search(Search(BoundQuery((), condition), ATTACKER, 0, 5, total=True, facets=(_SUBJECT,)))
@@ -125,8 +126,8 @@ def attack_engine(folder: Path) -> Observed:
     searcher, schema = index.searcher(), fields.SCHEMA
     observed: list[Hashable] = []
     for number in range(WORDS):
-        own = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, fields.ACL, str(OWN), "basic"), 0.0)
-        sought = tantivy.Query.term_query(schema, fields.ANYWHERE.words, word(number), "freq")
+        own = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, layout.ACL, str(OWN), "basic"), 0.0)
+        sought = tantivy.Query.term_query(schema, layout.ANYWHERE.words, word(number), "freq")
         both = tantivy.Query.boolean_query([(tantivy.Occur.Must, own), (tantivy.Occur.Must, sought)])
         observed.append(tuple(f"{score:.4f}" for score, _ in searcher.search(both, 5).hits))
     return {"scores": observed}
@@ -158,7 +159,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="muniment-attack-") as scratch:
         folder = Path(scratch) / "index"
         write(folder, shared)
-        sides = {"ours": attack_ours(folder, shared.own), "the engine's own scores": attack_engine(folder)}
+        sides = {
+            "ours": attack_ours(TantivyIndex(folder).snapshot(), shared.own),
+            "the engine's own scores": attack_engine(folder),
+        }
         try:
             with opensearch.serving(Path(scratch)) as node:
                 sides["OpenSearch, filtered"] = attack_opensearch(node.base, shared)

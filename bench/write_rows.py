@@ -188,11 +188,11 @@ def lag(run: Run) -> list[Line]:
         return True
 
     with ours.serving(data) as site:
-        idle = _lags(site, run.size(100, 20), in_turn)
+        idle = lags(site, run.size(100, 20), in_turn)
         command = ours.command(data, "import", str(files), "--acl", "public")
         with _background(command) as alive:
             time.sleep(2)
-            busy = _lags(site, run.size(60, 10), alive)
+            busy = lags(site, run.size(60, 10), alive)
     lines = []
     for during, found, must in (("idle server", idle, 200.0), ("during an import", busy, 1000.0)):
         for what, times in zip(("its name", "its text"), found, strict=True):
@@ -318,7 +318,7 @@ def _imported(data: Data, files: Path, count: int) -> tuple[float, float]:
     return done / took, 1000 * used / max(1, done)
 
 
-def _lags(site: Site, count: int, goes_on: Callable[[], bool]) -> tuple[list[float], list[float]]:
+def lags(site: Site, count: int, goes_on: Callable[[], bool]) -> tuple[list[float], list[float]]:
     """Write documents one after the other; the ms until a word of each one's name, and of its text, is found."""
     named: list[float] = []
     texts: list[float] = []

@@ -52,6 +52,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "purges": ("campaign/test_purge", "campaign/test_shares", "campaign/test_long_lists"),
     "scans": ("campaign/",),
     "laws": ("properties/",),
+    "opensearch": ("opensearch/",),
 }
 """What each part of the campaign runs, by beginnings of paths below `tests`; the first part that fits has a module."""
 
@@ -165,7 +166,8 @@ def usual_names(path: Path) -> tuple[str, ...]:
 def waits_for_campaign(item: pytest.Item) -> bool:
     """Say whether `make test` leaves a test to the campaign: for its database, its names, because it takes
     long, or because it needs what has to be built."""
-    if of_campaign() and _below(item.path).startswith(_LONGER):
+    where = _below(item.path)
+    if where.startswith("opensearch/") or (of_campaign() and where.startswith(_LONGER)):
         return True
     return uses_s3(item) or not all(_sides(item))
 

@@ -176,6 +176,10 @@ class Shelf:
         assert (self.folder / "index").exists() or self.writer
         return TantivyIndex(self.folder / "index")
 
+    def another_reader(self) -> Index:
+        """The index as another process reads it, whether there is one yet or not."""
+        return TantivyIndex(self.folder / "index")
+
     def catch_up(self) -> None:
         """Let the agent do all there is to do."""
         while agent.catch_up(self.database, self.repository, self.writer, self.now):

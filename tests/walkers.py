@@ -16,7 +16,7 @@ from muniment.database.transactions import Transactions
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.api import routes
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.search.index.tantivy.engine import TantivyIndex
+from muniment.repository.search.index.contract import Index
 from muniment.repository.store.objects.properties.properties import Given
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
@@ -49,13 +49,13 @@ class Walkers:
         self.shelf = Shelf(database, folder, now, name)
         self.clock = Clock(now)
         self.loop = Loop()
-        self.readers = [TantivyIndex(folder / "index") for _ in range(2)]
+        self.readers = [self.shelf.another_reader() for _ in range(2)]
         self.clients = [self._client(reader) for reader in self.readers]
         self.objects: dict[str, str] = {}
         self.contents: dict[str, int] = {}
         self.touched_ids: set[str] = set()
 
-    def _client(self, reader: TantivyIndex) -> httpx.Client:
+    def _client(self, reader: Index) -> httpx.Client:
         context = self.shelf.context(self.options, lambda _repository: reader, self.clock)
         database = Database(self.shelf.database.engine.url.render_as_string(hide_password=False))
         context = dataclasses.replace(context, transactions=Transactions(database))

@@ -4,6 +4,7 @@ There is no packed distribution where the jars are, so the folders are laid out 
 does not have, is left out: plain HTTP.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -11,6 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,7 +70,7 @@ class OpenSearch:
 
 
 @contextmanager
-def serving(scratch: Path) -> Iterator[OpenSearch]:
+def serving(scratch: Path, *, heap: str = HEAP, http: int | None = None) -> Iterator[OpenSearch]:
     """Install it and start one empty node. Raises Missing."""
     if away("mvn"):
         raise Missing("OpenSearch needs mvn")
@@ -76,7 +79,7 @@ def serving(scratch: Path) -> Iterator[OpenSearch]:
     node = scratch / "opensearch"
     for folder in ("config", "data", "logs", "tmp"):
         (node / folder).mkdir(parents=True)
-    http, transport = free_port(), free_port()
+    http, transport = http or free_port(), free_port()
     settings = {
         "cluster.name": "bench",
         "node.name": "n1",
@@ -87,6 +90,7 @@ def serving(scratch: Path) -> Iterator[OpenSearch]:
         "path.logs": str(node / "logs"),
         "discovery.type": "single-node",
         "cluster.routing.allocation.disk.threshold_enabled": False,
+        "indices.query.bool.max_clause_count": 16_384,
     }
     (node / "config" / "opensearch.yml").write_text("".join(f"{k}: {json.dumps(v)}\n" for k, v in settings.items()))
     (node / "config" / "log4j2.properties").write_text(_LOG4J)
@@ -102,8 +106,8 @@ def serving(scratch: Path) -> Iterator[OpenSearch]:
                 raise Missing(f"OpenSearch refuses to run as root, and {path} is out of reach for another user")
     command: list[str | Path] = [
         java,
-        f"-Xms{HEAP}",
-        f"-Xmx{HEAP}",
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
         "-XX:+UseG1GC",
         "--add-modules=jdk.incubator.vector",
         f"-Djava.io.tmpdir={node}/tmp",
@@ -124,6 +128,17 @@ def serving(scratch: Path) -> Iterator[OpenSearch]:
     ready = f"{base}/_cluster/health?wait_for_status=yellow&timeout=5s"
     with started(command, scratch / "opensearch.log", ready=ready, within=180, cwd=node, user=user) as program:
         yield OpenSearch(base, program, version)
+
+
+def main() -> None:
+    """Serve at a port of this machine until Ctrl-C."""
+    port = int(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), heap="512m", http=port) as node:
+        print(f"OpenSearch {VERSION} is at {node.base}. To keep a demo's index there, give in another terminal:")
+        print(f"  MUNIMENT_REPOSITORY_INDEX=opensearch MUNIMENT_REPOSITORY_OPENSEARCH_ADDRESS={node.base} \\")
+        print("  MUNIMENT_REPOSITORY_OPENSEARCH_REPLICAS=0 make run DATA=var/demo-opensearch")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
 
 def _java() -> tuple[Path, str]:
@@ -186,3 +201,7 @@ def _install(folder: Path) -> None:
         for jar_file in (folder / "lib").glob(f"{start}*.jar"):
             jar_file.rename(folder / "modules" / "lang-painless" / jar_file.name)
     cache().chmod(0o755)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,8 +12,8 @@ from muniment.repository.search.answering.inquiry import SearchQuestion
 from muniment.repository.search.aql import keywords, typed
 from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.search.index.contract import Answer, Search
+from muniment.repository.search.index.questions.answering import Answering
 from muniment.repository.search.index.tantivy.engine import TantivyWriter
-from muniment.repository.search.index.tantivy.snapshot import TantivySnapshot
 from tests.shelf import MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")
@@ -146,9 +146,9 @@ def test_where_all_words_are_found_no_further_search_asks_for_the_number(
     repository_db: Database, tmp_path: Path, now: Instant, monkeypatch: pytest.MonkeyPatch, question: str, searches: int
 ) -> None:
     asked = []
-    search = TantivySnapshot.search
+    search = Answering.search
 
-    def counted(snapshot: TantivySnapshot, one: Search) -> Answer:
+    def counted(snapshot: Answering, one: Search) -> Answer:
         asked.append(one)
         return search(snapshot, one)
 
@@ -156,7 +156,7 @@ def test_where_all_words_are_found_no_further_search_asks_for_the_number(
     try:
         shelf.add("named", "a pump ABC-1234")
         shelf.catch_up()
-        monkeypatch.setattr(TantivySnapshot, "search", counted)
+        monkeypatch.setattr(Answering, "search", counted)
         assert _asked(shelf, question)
     finally:
         shelf.close()

@@ -21,7 +21,7 @@ from muniment.repository.search.aql.rewriting import relaxation
 from muniment.repository.search.aql.spelling import as_json, as_xml
 from muniment.repository.search.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Term, Value
 from muniment.repository.search.index.contract import Visible
-from muniment.repository.search.index.tantivy.compiling.leaves import leaves
+from muniment.repository.search.index.questions.leaves import leaves
 from muniment.repository.store.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples

@@ -20,7 +20,7 @@ from muniment.repository.search.aql.spelling.facets import BoundFacet
 from muniment.repository.search.aql.tree import Fulltext, Term, Value, Wild
 from muniment.repository.search.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.search.index.document import Document
-from muniment.repository.search.index.tantivy.compiling import rarity
+from muniment.repository.search.index.questions import rarity
 from muniment.repository.store.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples

@@ -36,6 +36,19 @@ def reader(installation: Installation, repository: Repository) -> Index:
 
 def engine(installation: Installation) -> Engine:
     options = installation.settings.repository
+    if options.index == "opensearch":
+        # Its client reads certificates; an installation without it should not.
+        from muniment.repository.search.index.opensearch.generations import OpenSearchEngine
+
+        return OpenSearchEngine(
+            installation.indexes,
+            options.opensearch,
+            _Lazy(installation.database_url("repository")).owner_of_indexes,
+            now,
+            language=options.language,
+            others=options.languages,
+            stop_words=options.stop_words,
+        )
     return FolderEngine(
         installation.indexes,
         lambda folder, language: TantivyWriter(folder, language, options.languages),
@@ -109,6 +122,12 @@ class _Lazy:
 
     def owner(self) -> str:
         """A name that no other installation has."""
+        return self._name(b"owner of content")
+
+    def owner_of_indexes(self) -> str:
+        return self._name(b"owner of indexes")
+
+    def _name(self, purpose: bytes) -> str:
         with self.open().read() as cx:
             secret = keys.key(cx, keys.SEALS)
-        return hashlib.sha256(b"owner of content" + secret).hexdigest()[:32]
+        return hashlib.sha256(purpose + secret).hexdigest()[:32]

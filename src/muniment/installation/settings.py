@@ -166,7 +166,7 @@ def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
             url = sa.make_url(value)
             hidden = {name: "hidden" for name in url.query if "password" in name}
             value = url.update_query_dict(hidden).render_as_string(hide_password=True)
-        if setting.key.endswith("_secret") and value:
+        if setting.key.endswith(("_secret", ".password")) and value:
             value = "***"
         yield setting.key, _toml(value), setting.meaning
 
@@ -287,6 +287,7 @@ def _check(settings: Settings) -> None:
     _check_prefixes(settings)
     _check_cors(settings.repository)
     _check_s3(settings.repository)
+    _check_index(settings.repository)
     _check_tika(settings.repository.extraction)
     for key in ("directory_database", "repository_database"):
         _check_database(key, getattr(settings, key))
@@ -360,6 +361,16 @@ def _check_s3(repository: RepositoryOptions) -> None:
         )
     if repository.content_store == "s3" and repository.max_content_bytes > LARGEST_OBJECT:
         raise BadSettings(f"repository.max_content_bytes: with content_store = 's3', this is at most {LARGEST_OBJECT}.")
+
+
+def _check_index(repository: RepositoryOptions) -> None:
+    options = repository.opensearch
+    if repository.index == "opensearch" and not options.address:
+        raise BadSettings("repository.index is 'opensearch', so repository.opensearch needs 'address'.")
+    if options.password and options.password_file:
+        raise BadSettings("Set repository.opensearch.password or repository.opensearch.password_file, not both.")
+    if (options.password or options.password_file) and not options.name:
+        raise BadSettings("repository.opensearch.password is the password of repository.opensearch.name: set both.")
 
 
 def _has_port(address: str) -> bool:

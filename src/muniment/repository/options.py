@@ -7,6 +7,7 @@ import msgspec
 
 from muniment.repository.content_options import S3Options
 from muniment.repository.extraction_options import ExtractionOptions
+from muniment.repository.index_options import IndexKind, OpenSearchOptions
 
 Doc = msgspec.Meta
 
@@ -135,6 +136,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             "and histories."
         ),
     ] = False
+    index: IndexKind = "tantivy"
     language: Annotated[
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
@@ -488,6 +490,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = 3
     extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
     names: RepositoryNames = RepositoryNames()
+    opensearch: OpenSearchOptions = OpenSearchOptions()
     s3: S3Options = S3Options()
     extraction: ExtractionOptions = ExtractionOptions()
 

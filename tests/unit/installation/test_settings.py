@@ -247,6 +247,35 @@ def test_a_store_in_the_network_needs_all_that_describes_it(changes: dict[str, s
     assert "hidden" not in refused.value.sentence
 
 
+_CLUSTER = {
+    "repository.index": "opensearch",
+    "repository.opensearch.address": "https://search.example.org:9200",
+    "repository.opensearch.name": "muniment",
+    "repository.opensearch.password": "hidden",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"repository.opensearch.address": ""}, "needs 'address'"),
+        ({"repository.opensearch.address": "https://key:secret@search.example.org"}, "repository.opensearch.address"),
+        ({"repository.opensearch.address": "https://search.example.org/path"}, "repository.opensearch.address"),
+        ({"repository.opensearch.name": ""}, "set both"),
+        ({"repository.opensearch.password_file": "/secret"}, "not both"),
+        ({"repository.opensearch.prefix": "Upper"}, "repository.opensearch.prefix"),
+        ({"repository.index": "solr"}, "repository.index"),
+    ],
+)
+def test_an_index_in_a_cluster_needs_all_that_describes_it(changes: dict[str, str], sentence: str) -> None:
+    found = settings.read(None, {}, [f"{key}={value}" for key, value in _CLUSTER.items()])
+    assert found.repository.index == "opensearch"
+    assert "hidden" not in str(list(settings.values_in_force(found)))
+    with pytest.raises(BadSettings, match=sentence) as refused:
+        settings.read(None, {}, [f"{key}={value}" for key, value in (_CLUSTER | changes).items()])
+    assert "hidden" not in refused.value.sentence
+
+
 def test_the_secret_of_the_store_is_not_shown() -> None:
     found = settings.read(None, {"MUNIMENT_REPOSITORY_S3_ACCESS_SECRET": "hidden"}, [])
     assert found.repository.s3.access_secret == "hidden"

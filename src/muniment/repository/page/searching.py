@@ -174,7 +174,7 @@ async def around(
         "asked": asked,
         "form_mark": frame.form_mark(seal, frame.session_cookie(request)),
         "repository": caller.repository.name,
-        "repositories": await sessions.names(context, session, caller.repository.name),
+        "repositories": await sessions.names(request, context, session, caller.repository.name),
         "orders": ORDERS,
         "section": "",
     }

@@ -1,6 +1,6 @@
 """Who is signed in to search? The browser carries sealed access tokens in one cookie; the repository keeps none."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from muniment.web.requests import bodies
 from muniment.web.requests.transport import caller_address
 
 _SESSION = "search page session"
+_OPENED = "muniment.opened"
 _REFUSED = 3
 """When so many resources have refused a password, and none accepted it, no further one is tried."""
 
@@ -97,9 +98,9 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
     raise NotSignedIn("Nobody is signed in.")
 
 
-async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
+async def names(request: Request, context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
     """List ``max_searched_repositories`` names that a sign-in opens now, and ``entered`` if it is not among them."""
-    listed = [one.name for one, _ in await _open(context, session)]
+    listed = [one.name for one, _ in await _open(request, context, session)]
     return listed if entered in listed else [*listed, entered]
 
 
@@ -112,7 +113,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
     chosen = next((one for one in named if one.resource_id), None)
     bearer = None if chosen is None else await _bearer(context, session, chosen.resource_id)
     if chosen is None or bearer is None:
-        opened = await _open(context, session)
+        opened = await _open(request, context, session)
         if not opened:
             raise NotSignedIn("The sign-in opens no repository any more.")
         chosen, bearer = next((each for each in opened if name in ("", each[0].name)), (None, None))
@@ -142,7 +143,13 @@ async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
     return done
 
 
-async def _open(context: RepositoryContext, session: PageSession) -> list[tuple[Repository, Bearer]]:
+async def _open(
+    request: Request, context: RepositoryContext, session: PageSession
+) -> Sequence[tuple[Repository, Bearer]]:
+    """Look once for each request."""
+    found: Sequence[tuple[Repository, Bearer]] | None = request.scope.get(_OPENED)
+    if found is not None:
+        return found
     guards = dict.fromkeys(session.tokens)
     if _page_of(context).elsewhere is not None:
         first = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
@@ -159,7 +166,8 @@ async def _open(context: RepositoryContext, session: PageSession) -> list[tuple[
         raise trouble
     most = context.options.max_searched_repositories
     opened = await context.transactions.read(repositories.guarded_by_any, list(bearers), most)
-    return [(one, bearers[one.resource_id]) for one in opened]
+    found = request.scope[_OPENED] = [(one, bearers[one.resource_id]) for one in opened]
+    return found
 
 
 async def _bearer(context: RepositoryContext, session: PageSession, guard: str) -> Bearer | None:

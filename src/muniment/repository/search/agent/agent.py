@@ -22,7 +22,14 @@ from muniment.repository.search.agent import indexing
 from muniment.repository.search.agent.background import BackgroundChecks
 from muniment.repository.search.agent.reindexer import Reindexer
 from muniment.repository.search.answering.kept import kept_searches
-from muniment.repository.search.index.contract import Engine, Index, IndexWriter, OtherFormat, RepositoryIndex
+from muniment.repository.search.index.contract import (
+    Engine,
+    EngineAway,
+    Index,
+    IndexWriter,
+    OtherFormat,
+    RepositoryIndex,
+)
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes, followers
 from muniment.repository.store.change_log.changes import START, LinesGone, Position
@@ -242,7 +249,8 @@ class _Feeder:
             self.close()  # the next call opens the index again, and rebuilds it
             return True
         except OSError as error:
-            log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(error))
+            waiting = "indexing waits" if isinstance(error, EngineAway) else "indexing waits for room on the disk"
+            log.warning(waiting, repository=self._repository.name, reason=str(error))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             self.close()
             return False

@@ -13,7 +13,7 @@ import copy
 import itertools
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -34,6 +34,7 @@ LONGEST_WORD = 512
 """Words of so many bytes of UTF-8, or more, are not indexed."""
 
 _ASCII = bytes(range(128))
+_ASCII_WORD = re.compile("([A-Za-z0-9]+)")
 _GAPS = re.compile("[*?]+")
 
 _AS_LETTERS = {"*": "\U000187f1", "?": "\U000187f2"}
@@ -86,6 +87,45 @@ class Way(NamedTuple):
     counted_as: Sequence[Sequence[str]] = ()
 
 
+class _Forms(dict[str, str]):
+    """Remembers the forms that the engine gives to words in ASCII; empty for a word that is not indexed."""
+
+    def __init__(self, words: tantivy.TextAnalyzer) -> None:
+        self._words = words
+
+    def __missing__(self, word: str) -> str:
+        if len(word) >= LONGEST_WORD:
+            return ""
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        (form,) = self._words.analyze(word)
+        self[word] = form
+        return form
+
+
+class _Splitter:
+    """Splits text as the engine does with ``words``, and asks the engine only for words and texts that it must."""
+
+    def __init__(self, words: tantivy.TextAnalyzer) -> None:
+        self._words, self._forms = words, _Forms(words)
+
+    def split(self, text: str) -> list[Span]:
+        if text.isascii():
+            gaps_and_words, forms = _ASCII_WORD.split(text), self._forms
+            ends = list(itertools.accumulate(map(len, gaps_and_words)))
+            words = [forms[word] for word in gaps_and_words[1::2]]
+            spans = list(map(Span._make, zip(itertools.count(), words, ends[::2], ends[1::2], strict=False)))
+            return [span for span in spans if span.word] if "" in words else spans
+        tokens = self._words.pre_tokenize(text).tokens
+        return [Span(each.position, each.text, each.char_offset_from, each.char_offset_to) for each in tokens]
+
+    def pairs(self, text: str) -> list[tuple[int, str]]:
+        if text.isascii():
+            forms, found = self._forms, enumerate(_ASCII_WORD.findall(text))
+            return [(place, form) for place, word in found if (form := forms[word])]
+        return [(each.position, each.text) for each in self._words.pre_tokenize(text).tokens]
+
+
 class Analyser:
     """Splits text into words of its ``language`` and of ``others``, all from ``LANGUAGES``.
 
@@ -107,10 +147,11 @@ class Analyser:
                 raise ValueError(f"There is no stemming for {each!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
         self.language = language
         self.others = tuple(sorted(set(others) - {language}))
-        self._stems_of = {each: _stemming(each) for each in self.others}
+        self._stems_of = {each: _Splitter(_stemming(each)) for each in self.others}
         self._parts_of = {"" if each == language else each: one.parts for each, one in compounds.items()}
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _stemming(language)
+        self._splits_exact, self._splits_stems = _Splitter(self.exact_words), _Splitter(self.stems)
         self._stop_words = tuple(stop_words)
         self._stopping = _stopping(language, self._stop_words)
         self._asked = ""
@@ -246,13 +287,13 @@ class Analyser:
         """The text is ``normal``, and its bigrams have been written already."""
         if not language:
             return text
-        return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
+        return " ".join([word + MARKS[language] for _, word in self._stems_of[language].pairs(text)])
 
     def _exact(self, text: str) -> list[tuple[int, str]]:
-        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(text).tokens]
+        return self._splits_exact.pairs(text)
 
     def _stem(self, text: str) -> list[tuple[int, str]]:
-        return [(each.position, each.text) for each in self.stems.pre_tokenize(text).tokens]
+        return self._splits_stems.pairs(text)
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of folded words, with their places. Lone wildcards are left out."""
@@ -325,19 +366,26 @@ class Analyser:
         return self._spans(self._placed(text, with_bigrams=stemmed), stemmed, most, language)
 
     def _placed(self, text: str, *, with_bigrams: bool) -> PlacedText:
+        if text.isascii():
+            return PlacedText.of(text)
         placed = letters.fold_with_places(normal_with_places(text))
         return variants.bigrams_with_places(placed) if with_bigrams else placed
 
     def _spans(self, placed: PlacedText, stemmed: bool, most: int | None, language: str) -> list[Span]:
-        words = self.exact_words if not stemmed else self._stems_of[language] if language else self.stems
-        spans = [
-            Span(each.position, each.text, placed.starts[each.char_offset_from], placed.ends[each.char_offset_to - 1])
-            for each in words.pre_tokenize(placed.text).tokens[:most]
-        ]
+        words = self._splits_exact if not stemmed else self._stems_of[language] if language else self._splits_stems
+        spans = words.split(placed.text)[:most]
+        if not isinstance(placed.starts, range):  # A text that stands for itself keeps its places.
+            spans = [Span(at, word, placed.starts[start], placed.ends[end - 1]) for at, word, start, end in spans]
         if not (stemmed and language):
             return spans
         marked = dict(self._stem(" ".join([span.word + MARKS[language] for span in spans])))
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
+
+    def varies(self, text: str, holding: Collection[bool]) -> bool:
+        """Return whether ``all_spans`` may list words that ``spans`` does not, if the folded text is ``holding`` their
+        beginnings or not.
+        """
+        return not text.isascii() or bool(self._parts_of) or variants.may_vary(text, apart=not any(holding))
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
         """List the words, then the stems of variants and the joined words. These cover the characters for which they
@@ -385,6 +433,10 @@ class FlatText:
         after = bisect_right(self._begins, at)
         place = at - self._totals[after]
         return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
+
+    def at(self, place: int) -> int:
+        """Return the index of the first character that stands for the one with this index in the original."""
+        return place if not self._shifts else place + self._totals[bisect_left(self._shifts, (place,))]
 
     def begins_word(self, at: int) -> bool:
         if at == 0:

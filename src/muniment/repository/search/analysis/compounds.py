@@ -113,10 +113,18 @@ class Compounds:
     @classmethod
     def read(cls, path: Path) -> "Compounds":
         """Raises OSError, msgspec.DecodeError."""
-        return cls(msgspec.json.decode(path.read_bytes(), type=PartCounts))
+        return cls.of_text(path.read_bytes())
+
+    @classmethod
+    def of_text(cls, text: str | bytes) -> "Compounds":
+        """Raises msgspec.DecodeError."""
+        return cls(msgspec.json.decode(text, type=PartCounts))
 
     def write(self, path: Path) -> None:
-        disk.replace(path, msgspec.json.encode(self._counts))
+        disk.replace(path, self.text().encode())
+
+    def text(self) -> str:
+        return msgspec.json.encode(self._counts).decode()
 
     def _parts(self, word: str) -> tuple[str, ...]:
         if not SHORTEST <= len(word) <= _LONGEST:

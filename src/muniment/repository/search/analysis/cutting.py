@@ -12,7 +12,7 @@ MORE = "…"
 
 _BEFORE = 60
 _NARROW_BLANKS = "\u00a0\u2007\u2009\u202f"
-_NARROW = frozenset(_NARROW_BLANKS)
+_ANY_NARROW = re.compile(f"[{_NARROW_BLANKS}]")
 _NOISE = re.compile(
     r"(?m)([=\-_*#~+.·•─━═—–])(?:[ \t]*\1){3,}|^[ \t]*([=\-_*~])\2\2[ \t]*$"
     r"|^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?[ \t]*$"
@@ -65,7 +65,7 @@ def cut(text: str, first: int, last: int) -> str:
 def _collapse(text: str) -> str:
     if _MAY_BE_NOISE.search(text):
         text = _NOISE.sub(lambda noise: " " if noise[0][0] != "*" or len(noise[0]) > 2 else "", text)
-    if text.isascii() or _NARROW.isdisjoint(text):
+    if text.isascii() or _ANY_NARROW.search(text) is None:
         return " ".join(text.split())
     return _WHITE.sub(" ", text).strip()
 

@@ -51,6 +51,8 @@ _ASCII_SIGN = re.compile(
 )
 """A character that shows that its word may have variants."""
 
+_SEPARATED = re.compile(f"[0-9]{_SEPARATOR}[0-9]{{3}}")
+
 _LONG_OR_SIGN = re.compile(rf"{_LETTER}{{{compounds.SHORTEST},}}|{_SIGN.pattern}")
 """``_SIGN``, or so many letters in a row that the word may be a compound."""
 
@@ -133,6 +135,15 @@ def joined(text: str) -> Iterator[VariantWord]:
         yield VariantWord(word, start, end)
         if not word.isascii() and (without := word.translate(_WITHOUT_UMLAUTS)) != word:
             yield VariantWord(without, start, end)
+
+
+def may_vary(text: str, *, apart: bool) -> bool:
+    """Return whether a text in ASCII has variants or joined words, its compounds aside.
+
+    With ``apart``, words that stand in the text letter by letter do not count.
+    """
+    signs = _SEPARATED if apart else _ASCII_SIGN
+    return signs.search(text) is not None or next(joints.joined(text), None) is not None
 
 
 def without_separators(text: str) -> str:

@@ -28,7 +28,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     The first page begins after ``start`` hits. With ``collapse``, ``paging``, but not ``results``, leaves out copies.
     ``meaning`` finds objects near in meaning; None does so if ``words`` is ``any``, and no search with sorts does. With
     ``typed``, hits with the words in their sequence come first. ``words_held`` says that the caller may see an object
-    with all words.
+    with all words, and ``full_or_none`` that nobody will see a page which is not full.
     """
 
     query: Query = Query()
@@ -46,6 +46,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     locale: str = ""
     typed: bool = False
     words_held: bool = False
+    full_or_none: bool = False
 
 
 class Inquiry(msgspec.Struct, frozen=True):

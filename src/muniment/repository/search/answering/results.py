@@ -84,7 +84,9 @@ def search(inquiry: Inquiry) -> HitPage:
         raise BadQuery(f"Page {question.page} lies past hit {deepest}, the deepest that paging reaches.")
     if question.words == "auto":
         return relaxed_if_few(inquiry, search)
-    index_search = msgspec.structs.replace(prepare(inquiry), offset=offset, limit=question.items_per_page)
+    index_search = msgspec.structs.replace(
+        prepare(inquiry), offset=offset, limit=question.items_per_page, few_bare=question.full_or_none
+    )
     answer = sorting.sorted_answer(inquiry, index_search) if question.query.sorts else snapshot.search(index_search)
     if answer is None:
         one_more = msgspec.structs.replace(index_search, limit=question.items_per_page + 1)
@@ -92,7 +94,8 @@ def search(inquiry: Inquiry) -> HitPage:
         on_page = tuple(counters[: question.items_per_page])
         page = show(inquiry, on_page, index_search, index_search)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
-    summaries = inventory.summaries(inquiry.cx, inquiry.repository.id, [hit.object_id for hit in answer.hits])
+    ids = [hit.object_id for hit in answer.hits]
+    summaries = inventory.summaries(inquiry.cx, inquiry.repository.id, ids) if ids else {}
     hits = [
         (hit, summary)
         for hit in answer.hits
@@ -138,15 +141,18 @@ def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> Hi
 
     ``answer`` gets ``all`` for ``words``, then ``any``.
     """
-    question, strict = inquiry.question, inquiry.changed(words="all")
+    question, is_first = inquiry.question, inquiry.question.page == 1
+    # Then any word finds more, too, if nothing has all of them.
+    widens = may_widen(question, inquiry.memory, words_held=True)
+    strict = inquiry.changed(words="all", full_or_none=widens and is_first)
     page = answer(strict)
-    if page.has_more or not may_widen(question, inquiry.memory):
+    if page.has_more or not (widens or may_widen(question, inquiry.memory)):
         return page
-    first = page if question.page == 1 else answer(strict.changed(page=1))
+    first = page if is_first else answer(strict.changed(page=1, bare=True))
     if first.has_more or len(first.hits) >= question.items_per_page:
         return page
     words_held = bool(first.hits) and question.meaning is not True and relaxation.proves_each_word(question.query)
-    if words_held and not may_widen(question, inquiry.memory, words_held=True):
+    if words_held and not widens:
         return page
     return answer(inquiry.changed(words="any", words_held=words_held))
 

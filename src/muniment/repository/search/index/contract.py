@@ -106,7 +106,8 @@ class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot, for ``limit`` hits after ``offset``.
 
     Facets count the first ``facet_hits``, or all. Only objects ``among`` these can be hits; if ``limit`` is at least
-    their number, the order is any.
+    their number, the order is any. With ``few_bare``, fewer hits than ``limit`` may come bare, and without total and
+    facets.
     """
 
     query: BoundQuery
@@ -118,6 +119,7 @@ class Search(msgspec.Struct, frozen=True):
     facet_hits: int | None = None
     among: frozenset[str] | None = None
     bare: bool = False
+    few_bare: bool = False
     marks: bool = False
     near: Near = Near()
 
@@ -226,7 +228,7 @@ class Snapshot(Protocol):
 
     @property
     def position(self) -> Position:
-        """The snapshot is complete up to here."""
+        """The snapshot is complete up to here, and may hold newer documents."""
 
     def search(self, search: Search) -> Answer:
         """Raises IndexUnavailable, and BadQuery if the engine refuses the query, such as a prefix with which too many
@@ -246,7 +248,7 @@ class Snapshot(Protocol):
         """
 
     def embeddings(self, search: Search) -> Sequence[int]:
-        """Return ids in ascending order.
+        """Return ids in ascending order, or none if there are more than the engine reads.
 
         Raises what ``search`` raises.
         """
@@ -329,6 +331,10 @@ class OtherFormat(Exception):
     """A writer would give the index another format, other languages or rules, so it must be rebuilt."""
 
 
+class EngineAway(OSError):
+    """The engine's server does not do the work now; the message says why. Trying again may help."""
+
+
 class IndexWriter(Protocol):
     """One generation, which has one writer at a time."""
 
@@ -337,8 +343,10 @@ class IndexWriter(Protocol):
         """The position of the last commit."""
 
     def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
-        """Write, delete and move to the position in one commit; nothing has changed if this raises. A document replaces
-        the one with its key.
+        """Write and delete, and then move to the position. A document replaces the one with its key.
+
+        If this raises, the position has not moved, unless all is written; the index may hold some documents that are
+        newer than its position. Raises EngineAway.
         """
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from muniment.repository.search.agent.checking import SEARCH_FIELDS, Checker, Co
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.index.contract import DocumentDigest, Snapshot
 from muniment.repository.search.index.document import Document, document
+from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.generations import FolderEngine
 from muniment.repository.store.change_log import changes
@@ -113,7 +114,7 @@ def found_by_another_owner(shelf: Shelf, object_id: str) -> Difference:
     document = held(shelf, object_id)
     made = fields.to_tantivy(msgspec.structs.replace(document, owner="boris@demo"), Analyser())
     stated = made.to_dict()
-    stated[fields.SOURCE] = [fields.source(document)]
+    stated[fields.SOURCE] = [layout.source(document)]
     damage(shelf, gone=(object_id,))
     double(shelf, tantivy.Document.from_dict(stated, fields.SCHEMA))
     return Difference(object_id, "stale", (SEARCH_FIELDS,))
@@ -122,7 +123,7 @@ def found_by_another_owner(shelf: Shelf, object_id: str) -> Difference:
 def unreadable(shelf: Shelf, object_id: str) -> Difference:
     document = held(shelf, object_id)
     damage(shelf, gone=(object_id,))
-    made = {fields.KEY: object_id, fields.NUMBER: document.seq, fields.SOURCE: b"\xff{"}
+    made = {layout.KEY: object_id, layout.NUMBER: document.seq, fields.SOURCE: b"\xff{"}
     double(shelf, tantivy.Document.from_dict(made, fields.SCHEMA))
     return Difference(object_id, "stale", (SEARCH_FIELDS,))
 

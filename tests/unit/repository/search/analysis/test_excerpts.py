@@ -84,6 +84,13 @@ def test_a_passage_with_more_of_the_words_is_shown_even_if_one_word_is_common() 
     assert "pump has a valve" in shown
 
 
+@pytest.mark.parametrize("written", ["the filing of pumps", "aFile of pumps", "my file-s of pumps", "das Öfile pumps"])
+def test_a_rare_word_is_shown_with_a_common_one_beside_it_however_that_is_written(written: str) -> None:
+    sought = Term("öfile") if "Ö" in written else Term("files")
+    text = f"{sought.text} {FILLER}" * 6 + f"here is {written} in it {FILLER}"
+    assert written in (excerpt(text, sought, Term("pumps")) or "")
+
+
 @pytest.mark.slow
 def test_a_variant_deep_in_a_long_text_is_found_in_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "flange PN16 item 3/4 M12x50 " * 6000 + "then an e-mail"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.languages import LANGUAGES
 from muniment.repository.search.index.document import document
-from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.questions import layout
 from tests.properties.shelves import Row
 
 
@@ -43,6 +43,6 @@ def test_every_language_has_stems() -> None:
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_doubles_keep_their_order(one: float, other: float) -> None:
-    assert (one < other) == (fields.sortable(one) < fields.sortable(other))
-    assert (one == other) == (fields.sortable(one) == fields.sortable(other))
-    assert fields.double(fields.sortable(one)) == one
+    assert (one < other) == (layout.sortable(one) < layout.sortable(other))
+    assert (one == other) == (layout.sortable(one) == layout.sortable(other))
+    assert layout.double(layout.sortable(one)) == one

@@ -45,6 +45,9 @@ _SIGNS = f"{_APOSTROPHES}\\-{HYPHENS}\u05be\u00b7\u200c"
 _LETTER = f"(?:(?![{UNSPACED}\uac00-\ud7a3])[^\\W_]|[\u0900-\u0963\u0981-\u0df3])"
 _SIGN = re.compile(f"[{_SIGNS}](?:(?<=\\w.)|(?<=[\u0900-\u0df3].))(?=\\w)")
 _ASCII_SIGN = re.compile("['-](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
+_MAY_BE_JOINED = re.compile("['.-](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])|[0-9]")
+"""Only a text in ASCII that has this has joined words."""
+
 _ASCII_PARTS = re.compile("[A-Za-z0-9]+(?:['-][A-Za-z0-9]+)*")
 _ALSO_IN_WORDS = frozenset(_SIGNS.replace("\\", "")) | frozenset(map(chr, range(0x900, 0xDF4)))
 _WITHOUT_SIGNS = dict.fromkeys(map(ord, _SIGNS.replace("\\", "")))
@@ -111,6 +114,8 @@ class Joined(NamedTuple):
 
 
 def joined(text: str) -> Iterator[Joined]:
+    if text.isascii() and not _MAY_BE_JOINED.search(text):
+        return
     done = 0
     for sign in (_ASCII_SIGN if text.isascii() else _SIGN).finditer(text):
         if (at := sign.start()) >= done:

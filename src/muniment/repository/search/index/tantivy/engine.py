@@ -15,8 +15,10 @@ from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.compounds import Compounds
 from muniment.repository.search.index.contract import OtherFormat, Snapshot
 from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.answering import SnapshotCache
 from muniment.repository.search.index.tantivy import failures, fields
-from muniment.repository.search.index.tantivy.snapshot import SnapshotCache, TantivySnapshot
+from muniment.repository.search.index.tantivy.snapshot import TantivySnapshot
 from muniment.repository.store.change_log.changes import Position
 
 _ABOUT = "muniment.json"
@@ -133,11 +135,11 @@ class TantivyWriter:
         try:
             with failures.as_refusals("the index could not be written"):
                 for key in keys_to_remove:
-                    writer.delete_documents_by_term(fields.KEY, key)
+                    writer.delete_documents_by_term(layout.KEY, key)
                 for document in documents:
-                    writer.delete_documents_by_term(fields.KEY, document.key)
+                    writer.delete_documents_by_term(layout.KEY, document.key)
                     writer.add_document(fields.to_tantivy(document, self._analyser))
-                writer.delete_documents_by_term(fields.KEY, fields.POSITION)
+                writer.delete_documents_by_term(layout.KEY, layout.POSITION)
                 writer.add_document(fields.position_document(position))
                 writer.commit()
         except BaseException:
@@ -157,7 +159,7 @@ class TantivyWriter:
     def _begin(self) -> None:
         # The first operation of a new writer has the stamp of the last commit, so a merge may lose it. Therefore the
         # first operation is one that changes nothing.
-        self._writing().delete_documents_by_term(fields.KEY, fields.NOTHING)
+        self._writing().delete_documents_by_term(layout.KEY, fields.NOTHING)
 
     def _writing(self) -> tantivy.IndexWriter:
         if self._writer is None:

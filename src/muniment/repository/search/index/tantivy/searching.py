@@ -1,6 +1,7 @@
 """How does a search ask the engine?"""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import tantivy
@@ -8,14 +9,17 @@ from tantivy import DocAddress, Query
 
 from muniment.database import budgets
 
+_REMEMBERED = 10_000
+"""A question names a word several times, and questions have words in common."""
+
 
 class WatchedSearcher:
     """The searcher of one commit, whose methods raise TookTooLong, too."""
 
     def __init__(self, searcher: tantivy.Searcher) -> None:
-        self._searcher = searcher
+        self.engine = self._searcher = searcher
         self.doc = searcher.doc
-        self.doc_freq = searcher.doc_freq
+        self.doc_freq = lru_cache(_REMEMBERED)(searcher.doc_freq)
         self.num_docs = searcher.num_docs
 
     def search(self, query: Query, limit: int, **how: Any) -> tantivy.SearchResult:

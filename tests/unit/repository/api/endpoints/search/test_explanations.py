@@ -8,7 +8,7 @@ import lxml.etree
 import pytest
 
 from muniment.repository.search.answering.explaining import condition_parts
-from muniment.repository.search.index.tantivy import examining
+from muniment.repository.search.index.questions import examining
 from muniment.repository.store.permissions.principals import Permission
 from tests.shelf import Shelf
 from tests.unit.repository.api.endpoints.search.test_search import HERE, ROOT, XML, Site, fulltext, query

@@ -40,10 +40,11 @@ from muniment.repository.search.index.contract import (
     Visible,
 )
 from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.tantivy import failures, fields
-from muniment.repository.search.index.tantivy.compiling.order import REACH
-from muniment.repository.search.index.tantivy.compiling.regexes import of_range
 from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.search.index.tantivy.order import REACH
+from muniment.repository.search.index.tantivy.regexes import of_range
 from muniment.repository.store.change_log.changes import START, Position
 from tests import passes
 
@@ -175,7 +176,7 @@ def test_what_the_text_tells_is_what_the_engine_would_tell(
     world.hold(*PLACES)
     visible = Visible(browse_acls=frozenset({1, 2}), read_acls=reads)
     quick = world.ask(condition, visible)
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.compile.needs_all", lambda _: False)
+    monkeypatch.setattr("muniment.repository.search.index.questions.compile.needs_all", lambda _: False)
     world.reader = TantivyIndex(world.folder)
     assert world.ask(condition, visible) == quick
     assert quick.hits or len(reads) < 2
@@ -293,7 +294,7 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [1, 2, 50])
 def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.order._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.search.index.tantivy.order._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Wild("pum*"))):
@@ -308,8 +309,8 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
     world: World, monkeypatch: pytest.MonkeyPatch, beside: int
 ) -> None:
     assert REACH >= 1000
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.order._BESIDE", beside)
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.order.REACH", 10)
+    monkeypatch.setattr("muniment.repository.search.index.tantivy.order._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.search.index.tantivy.order.REACH", 10)
     for at in reversed(range(12)):
         world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))
     world.held = world.reader.snapshot()  # a merge in the background changes the engine's order
@@ -330,7 +331,7 @@ LEVEL = {"*ps": 1.0, "*um*": 1.0, "?u?p*": 1.0, "*um* *ther": 2.0, "*um* *um*": 
 def test_words_that_begin_with_a_wildcard_score_alike_and_are_in_order_however_deep(
     world: World, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.order.REACH", 5)
+    monkeypatch.setattr("muniment.repository.search.index.tantivy.order.REACH", 5)
     for at in reversed(range(20)):
         world.hold(kept(at, "pumps pumps other" if at % 3 else "pumps", title="pumps other"))
     wilds = [Wild(word) if "*" in word else Without(Term(word[1:])) for word in asked.split()]
@@ -390,7 +391,7 @@ def test_hits_of_a_beginning_are_ranked_by_their_best_word_and_its_rarity_is_tha
 def test_hits_beyond_the_commonest_words_of_a_beginning_follow_by_counter(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.rarity.MOST_FORMS", 2)
+    monkeypatch.setattr("muniment.repository.search.index.questions.rarity.MOST_FORMS", 2)
     forms = ("pumping", "pumper", "pumps", "pumped", "pumps", "pump", "pump", "pumpable")
     for at in reversed(range(24)):
         world.hold(kept(at, " ".join([forms[at % 8]] * (1 + at // 8)) + " x" * (2 - at // 8)))
@@ -420,7 +421,7 @@ def test_the_words_of_a_beginning_are_chosen_from_what_the_caller_may_see(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """failures B1"""
-    monkeypatch.setattr("muniment.repository.search.index.tantivy.compiling.rarity.MOST_FORMS", 1)
+    monkeypatch.setattr("muniment.repository.search.index.questions.rarity.MOST_FORMS", 1)
     world.hold(
         kept(1, "pumps x"),
         kept(2, "pump y", modified=9),
@@ -460,6 +461,18 @@ def test_hits_among_named_objects_have_their_order_and_their_pages(world: World,
     assert found(2, 2) == [key(1)]
     assert sorted(found(0, 3)) == sorted(map(key, (1, 2, 3)))
     assert len(found(1, 3)) == 2
+
+
+def test_only_a_full_page_has_all_that_is_shown_if_fewer_hits_may_be_bare(world: World) -> None:
+    world.hold(kept(1, "a pump"), kept(2, "a valve and a pump"))
+    search = Search(BoundQuery((), says("pump")), EVERYTHING, 0, 2, total=True, few_bare=True)
+    full = world.reader.snapshot().search(search)
+    assert full == world.ask(says("pump"), limit=2)
+    assert full.total == len(full.hits) == 2
+    few = world.reader.snapshot().search(msgspec.structs.replace(search, limit=3))
+    assert [hit.object_id for hit in few.hits] == [hit.object_id for hit in full.hits]
+    assert {hit.excerpt for hit in few.hits} == {""}
+    assert (few.total, few.more) == (None, False)
 
 
 def test_a_page_of_nothing_still_counts(world: World) -> None:
@@ -604,7 +617,7 @@ def words_of(number: int) -> str:
     return " ".join(f"w{number}x{at}" for at in range(12))
 
 
-@pytest.mark.parametrize("name", fields.HEADINGS)
+@pytest.mark.parametrize("name", layout.HEADINGS)
 def test_one_match_in_a_heading_outranks_one_in_a_text_of_three_times_its_length(world: World, name: str) -> None:
     heading = Document(
         key(1), 1, 0, "document", 1, "marta@staff", {name: ("pumps of an ordinary length",)}, words_of(1)
@@ -960,7 +973,7 @@ def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, wo
 
 def test_a_panic_of_the_engine_is_a_refusal() -> None:
     with pytest.raises(IndexUnavailable, match="tried"), failures.as_refusals("it was tried"):
-        tantivy.Query.phrase_query(fields.SCHEMA, fields.ANYWHERE.stems, ["one"])
+        tantivy.Query.phrase_query(fields.SCHEMA, layout.ANYWHERE.stems, ["one"])
     with pytest.raises(KeyboardInterrupt), failures.as_refusals("it was tried"):
         raise KeyboardInterrupt
 

@@ -16,9 +16,9 @@ from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Between, HasValue, Like, OneOf
 from muniment.repository.search.aql.patterns import Gap, Pattern
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling import regexes
-from muniment.repository.search.index.tantivy.compiling.combining import any_of, terms
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.tantivy import fields, regexes
+from muniment.repository.search.index.tantivy.combining import any_of, terms
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -74,12 +74,12 @@ class Comparisons:
             expressions = regexes.of_range(first, last, range_.low_open, range_.high_open)
             return self._strings(range_.name, regexes.join(expressions))
         kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
-        least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
-        most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
+        least = layout.LEAST if low is None else max(_as_integer(low) + range_.low_open, layout.LEAST)
+        most = layout.MOST if high is None else min(_as_integer(high) - range_.high_open, layout.MOST)
         if least > most:
             return Query.empty_query()
         return self._index.parse_query(f"{fields.path(kind, range_.name)}:[{least} TO {most}]", [])
 
 
 def _as_integer(value: float) -> int:
-    return fields.sortable(value) if isinstance(value, float) else value
+    return layout.sortable(value) if isinstance(value, float) else value

@@ -10,20 +10,15 @@ Source: docs/decisions/0062.
 """
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-import tantivy
-from tantivy import Occur, Query
-
 from muniment.ground.caches import Cache
 from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.contract import Visible, WordCount
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import term
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.engine import Queries, Query, Searcher
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
 
@@ -51,6 +46,13 @@ class Forms(NamedTuple):
     complete: bool
 
 
+class CompiledQuery(NamedTuple):
+    """Queries that find what matches anywhere in an object, and in metadata: the same without keywords."""
+
+    anywhere: Query
+    in_metadata: Query
+
+
 class SeenCounts:
     """How many objects one caller finds.
 
@@ -62,7 +64,7 @@ class SeenCounts:
     def __init__(self) -> None:
         self.counts: Cache[tuple[bool, str | Pattern], int] = Cache(_WORDS)
         self.forms: Cache[Pattern, Forms] = Cache(_WORDS)
-        self.compiled: Cache[tuple[bytes, bool], tuple[Query, Query]] = Cache(_QUERY_BYTES)
+        self.compiled: Cache[tuple[bytes, bool], CompiledQuery] = Cache(_QUERY_BYTES)
         self.completions: Cache[tuple[bytes, str, int], list[WordCount]] = Cache(_COMPLETIONS)
 
 
@@ -78,18 +80,16 @@ class Findings(NamedTuple):
 
 
 class Rarity:
-    """Weights for one caller; only patterns in ``ranked`` are ranked. ``engine`` has the searcher, and the documents
-    that it counts.
-    """
+    """Weights for one caller; only patterns in ``ranked`` are ranked."""
 
     def __init__(
         self,
-        engine: tuple[WatchedSearcher, int],
+        searcher: Searcher,
         findings: Findings,
         ranked: Collection[Pattern],
         seen_counts: SeenCounts,
     ) -> None:
-        self._searcher, self._documents = engine
+        self._searcher = searcher
         self._findings = findings
         self._ranked = ranked
         self._seen_counts = seen_counts
@@ -100,11 +100,11 @@ class Rarity:
         A word has one weight, sought anywhere or in metadata. ``counted_as`` are its stems in all languages, whose
         objects are added up: each has one language.
         """
-        exact = field in fields.EXACT
-        own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
+        exact = field in layout.EXACT
+        own = self._searcher.own_weight(field, words)
         return sum(self.weight(stems, exact) for stems in counted_as or [[word] for word in words]) / own
 
-    def by_forms(self, field: str, pattern: Pattern, unranked: Query) -> Query:
+    def by_forms(self, queries: Queries, field: str, pattern: Pattern, unranked: Query) -> Query:
         """Rank what a pattern finds in a field of exact words.
 
         ``unranked`` finds the same for the caller, and is returned if the pattern is not in ``ranked``. A hit scores as
@@ -115,14 +115,13 @@ class Rarity:
         forms, weight = self._forms(pattern), self.weight([pattern], exact=True)
         scores = []
         for word in forms.words:
-            if holding := self._searcher.doc_freq(field, word):
-                scored = Query.term_query(fields.SCHEMA, field, word, "freq")
-                scores.append(Query.boost_query(scored, weight / _idf(holding, self._documents)))
-        best = Query.disjunction_max_query(scores) if scores else Query.empty_query()
+            if self._searcher.is_held(field, word):
+                own = self._searcher.own_weight(field, [word])
+                scores.append(queries.times(queries.word(field, word), weight / own))
+        best = queries.best_of(scores) if scores else queries.nothing()
         if forms.complete:
             return best
-        every = Query.const_score_query(unranked, _OTHERS * weight)
-        return Query.boolean_query([(Occur.Must, every), (Occur.Should, best)])
+        return queries.with_bonuses([queries.fixed(unranked, _OTHERS * weight)], [best])
 
     def _forms(self, pattern: Pattern) -> Forms:
         forms = self._seen_counts.forms.recall(pattern)
@@ -135,12 +134,39 @@ class Rarity:
         everything = self._seen_counts.counts.answer(
             (exact, ""), lambda: self._searcher.count(self._findings.everything)
         )
-        return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
+        return idf(sum(self.finding(each, exact) for each in alternatives), everything)
+
+    def count_ahead(self, sought: Collection[tuple[bool, str | Pattern]]) -> None:
+        """Ask the engine once for all that it would be asked one by one."""
+        counts = self._seen_counts.counts
+        wanted = [*sought, *((exact, "") for exact in {exact for exact, _ in sought})]
+        lacking = [each for each in wanted if counts.recall(each) is None]
+        holding, everything = self._findings.holding, self._findings.everything
+        queries = [holding(word, exact) if word else everything for exact, word in lacking]
+        for each, count in zip(lacking, self._searcher.count_all(queries), strict=True):
+            counts.keep(each, count)
 
     def finding(self, word: str | Pattern, exact: bool) -> int:
         return self._seen_counts.counts.answer(
             (exact, word), lambda: self._searcher.count(self._findings.holding(word, exact))
         )
+
+
+class Foresight:
+    """Stands in for Rarity in a compiler, to learn which words a query weighs; each is exact or not."""
+
+    def __init__(self) -> None:
+        self.sought: dict[tuple[bool, str | Pattern], None] = {}
+
+    def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
+        exact = field in layout.EXACT
+        for alternatives in counted_as or [words]:
+            self.sought |= {(exact, each): None for each in alternatives}
+        return 1.0
+
+    def by_forms(self, _queries: Queries, _field: str, pattern: Pattern, unranked: Query) -> Query:
+        self.sought[True, pattern] = None
+        return unranked
 
 
 def may_rank(pattern: Pattern) -> bool:
@@ -159,19 +185,9 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
     return Forms(words[:MOST_FORMS], len(words) <= MOST_FORMS and len(few) == len(common))
 
 
-def documents(searcher: tantivy.Searcher) -> int:
-    """Count documents as the engine's weights do: deleted ones, too, until a merge."""
-    position = term(fields.KEY, fields.POSITION)
-    hits = searcher.search(position, 1, count=False).hits
-    if not hits:
-        return searcher.num_docs
-    idf = json.loads(position.explain(searcher, hits[0][1]).to_json())["details"][1]
-    return int(idf["details"][1]["value"])
-
-
 def caller_key(visible: Visible) -> CallerKey:
     return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 
-def _idf(holding: int, documents: int) -> float:
+def idf(holding: int, documents: int) -> float:
     return math.log(1 + (max(documents, holding) - holding + 0.5) / (holding + 0.5))

@@ -5,7 +5,7 @@ import tantivy
 
 from muniment.repository.search.aql import patterns
 from muniment.repository.search.aql.patterns import Gap, Pattern
-from muniment.repository.search.index.tantivy.compiling import regexes
+from muniment.repository.search.index.tantivy import regexes
 
 TEXTS = [
     "pump",

@@ -8,7 +8,7 @@ from muniment.repository.search.aql import keywords
 from muniment.repository.search.aql.conditions import Between, Condition, ConditionSet, Like, Unless
 from muniment.repository.search.aql.patterns import read
 from muniment.repository.search.aql.tree import Both, Fulltext, QueryLimits, Term
-from muniment.repository.search.index.tantivy.compiling import costs
+from muniment.repository.search.index.questions import costs
 
 ANALYSER = Analyser()
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -1,4 +1,4 @@
-"""What does the built-in index know of one object in one search? What does each word weigh, and where does it stand?
+"""What does an index know of one object in one search? What does each word weigh, and where does it stand?
 
 The engine's explanation counts other people's documents, too. Here a query for each word or phrase seeks it in the one
 object, with its weight in the whole query.
@@ -7,18 +7,16 @@ object, with its weight in the whole query.
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
-from tantivy import Occur, Query
-
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.excerpts import Finder
 from muniment.repository.search.aql.tree import Phrase, Term, Wild
 from muniment.repository.search.aql.values import keyword_values
 from muniment.repository.search.index.contract import Examination, Leaf, LeafWeight, Near, Search
 from muniment.repository.search.index.document import Document
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.compile import Compiler
-from muniment.repository.search.index.tantivy.compiling.leaves import leaves
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.compile import Compiler
+from muniment.repository.search.index.questions.engine import Queries, Query, Searcher
+from muniment.repository.search.index.questions.leaves import leaves
 
 MOST_COMPARED = 2_000_000
 """So many characters of metadata are compared, for each word or phrase anew, and so many of the text."""
@@ -27,18 +25,21 @@ MOST_COMPARED = 2_000_000
 class ObjectInIndex(NamedTuple):
     """``compiler`` weighs words by all documents."""
 
-    searcher: WatchedSearcher
+    searcher: Searcher
+    queries: Queries
     compiler: Compiler
     key: str
 
     def weight(self, query: Query) -> float | None:
-        hits = self.searcher.search(self.compiler.among(query, [self.key]), 1, count=False).hits
+        hits, _ = self.searcher.search(self.compiler.among(query, [self.key]), 1)
         return float(hits[0][0]) if hits else None
 
     def document(self) -> Document | None:
-        hits = self.searcher.search(self.compiler.among(Query.all_query(), [self.key]), 1, count=False).hits
-        is_held = bool(hits) and self.key != fields.POSITION
-        return fields.read_document(self.searcher.doc(hits[0][1])) if is_held else None
+        hits, _ = self.searcher.search(self.compiler.among(self.queries.every(), [self.key]), 1)
+        if not hits or self.key == layout.POSITION:
+            return None
+        held = self.searcher.read(hits[0][1])
+        return layout.as_document(held.source(), held.text())
 
 
 def examine(
@@ -54,10 +55,8 @@ def examine(
     has_two = may_read and language != metadata_language
 
     def weight_of(leaf: Leaf, *, readable: bool) -> float | None:
-        found = Query.const_score_query(thing.compiler.leaf(leaf, readable=readable), 0.0)
-        return thing.weight(
-            Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))])
-        )
+        found = thing.queries.silent(thing.compiler.leaf(leaf, readable=readable))
+        return thing.weight(thing.queries.any_of([found, weighing.leaf(leaf, readable=readable)]))
 
     query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = thing.weight(query)

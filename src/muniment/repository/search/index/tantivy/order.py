@@ -5,25 +5,23 @@ values and counter.
 """
 
 import itertools
+import operator
 from collections.abc import Sequence
-from typing import TypeAlias, assert_never
 
 import msgspec
 import tantivy
-from tantivy import DocAddress, FieldType, Query
+from tantivy import FieldType, Query
 
 from muniment.ground.clock import Instant
-from muniment.repository.search.aql.values import Kind
 from muniment.repository.search.index.contract import Order, SortedBy
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.engine import Ranked
 from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import all_of, silent, term, terms
+from muniment.repository.search.index.tantivy.combining import all_of, silent, term, terms
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
 REACH = 2_000
 """Deeper hits of equal score keep the engine's order."""
-
-Ranked: TypeAlias = tuple[float, DocAddress]
-"""An address has its score, or the value by which it is ordered."""
 
 MOST_BUCKETS = 2_000
 
@@ -38,7 +36,7 @@ _BESIDE = 200
 """So many hits beyond a page are read at first, to find all with the score of its last."""
 
 
-class Ranking:
+class TantivyRanking:
     """Ranks the hits that one searcher finds."""
 
     def __init__(self, searcher: WatchedSearcher) -> None:
@@ -49,16 +47,16 @@ class Ranking:
         if limit < 1:
             return []
         if order == "made":
-            hits = self._ascending(fields.NUMBER, query, offset, limit, total=False).hits
+            hits = self._ascending(layout.NUMBER, query, offset, limit, total=False).hits
             return [int(number) for number, _ in hits]
         if order == "relevance":
             hits = list(self._searcher.search(query, offset + limit, count=False).hits)
             ranked_hits = self._ties_in_order(hits)[offset:]
         else:
             ranked_hits, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
-        return self._searcher.numbers(fields.NUMBER, [address for _, address in ranked_hits])
+        return self._searcher.numbers(layout.NUMBER, [address for _, address in ranked_hits])
 
-    def values(self, query: Query, field: str) -> list[int]:
+    def numbers_of_all(self, query: Query, field: str) -> list[int]:
         number = self._searcher.count(query)
         if not number:
             return []
@@ -91,7 +89,7 @@ class Ranking:
         extra = min(offset, 1)
         order = tantivy.Order.Desc if descending else tantivy.Order.Asc
         result = self._searcher.search(
-            *(query, extra + limit + 1), offset=offset - extra, count=total, order_by_field=fields.MODIFIED, order=order
+            *(query, extra + limit + 1), offset=offset - extra, count=total, order_by_field=layout.MODIFIED, order=order
         )
         ranked_hits = list(result.hits)
         before, page, after = ranked_hits[:extra], ranked_hits[extra : extra + limit], ranked_hits[extra + limit :]
@@ -121,8 +119,8 @@ class Ranking:
             {str(at): {"terms": {"field": _path(sort), "order": _DIRECTIONS[sort.descending], **_MISSING_LAST}}}
             for at, sort in enumerate(sorts)
         ]
-        buckets = {"size": offset + limit, "sources": [*sources, {_COUNTER: {"terms": {"field": fields.NUMBER}}}]}
-        total = {"value_count": {"field": fields.NUMBER}}
+        buckets = {"size": offset + limit, "sources": [*sources, {_COUNTER: {"terms": {"field": layout.NUMBER}}}]}
+        total = {"value_count": {"field": layout.NUMBER}}
         aggregations = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
         answer = msgspec.convert(self._searcher.aggregate(query, aggregations), _Sorted)
         keys = [bucket.key for bucket in answer.page.buckets]
@@ -134,15 +132,20 @@ class Ranking:
         if not counters:
             return []
         hits = self._searcher.search(
-            all_of([query, silent(terms(fields.NUMBER, counters))]), len(counters), count=False
+            all_of([query, silent(terms(layout.NUMBER, counters))]), len(counters), count=False
         ).hits
         places = {counter: place for place, counter in enumerate(counters)}
-        numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in hits])
+        numbers = self._searcher.numbers(layout.NUMBER, [address for _, address in hits])
         pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[each[0]])
         return [hit for _, hit in pairs]
 
-    def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        result = self._ascending(fields.NUMBER, query, offset, limit, total=total)
+    def by_counter(
+        self, query: Query, offset: int, limit: int, *, total: bool, descending: bool = False
+    ) -> tuple[list[Ranked], int | None]:
+        if descending:
+            result = self._searcher.search(query, limit, count=total, order_by_field=layout.NUMBER, offset=offset)
+        else:
+            result = self._ascending(layout.NUMBER, query, offset, limit, total=total)
         return [(0.0, address) for _, address in result.hits], count_of(result)
 
     def _ascending(self, field: str, query: Query, offset: int, limit: int, *, total: bool) -> tantivy.SearchResult:
@@ -150,7 +153,7 @@ class Ranking:
         return self._searcher.search(query, limit, count=total, order_by_field=field, offset=offset, order=order)
 
     def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:
-        schema, field, kind = fields.SCHEMA, fields.MODIFIED, FieldType.Integer
+        schema, field, kind = fields.SCHEMA, layout.MODIFIED, FieldType.Integer
         if descending:
             range_query = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
         else:
@@ -158,7 +161,7 @@ class Ranking:
         return self._searcher.count(all_of([query, range_query]))
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
-        return self.by_counter(all_of([query, term(fields.MODIFIED, instant)]), offset, limit, total=False)[0]
+        return self.by_counter(all_of([query, term(layout.MODIFIED, instant)]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
         """Keep the engine's order of equal scores on both sides of REACH, or it would differ from page to page."""
@@ -173,13 +176,14 @@ class Ranking:
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
         if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
-        numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in hits])
+        numbers = self._searcher.numbers(layout.NUMBER, [address for _, address in hits])
         numbered = list(zip(hits, numbers, strict=True))
         in_order: list[Ranked] = []
         start = 0
         while start < len(hits):
             end = _end_of_ties(hits, start + 1)
-            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1])]
+            ties = numbered[start:end]
+            in_order += [hit for hit, _ in (sorted(ties, key=operator.itemgetter(1)) if len(ties) > 1 else ties)]
             start = end
         return in_order
 
@@ -224,20 +228,5 @@ _CUT = frozenset({"r_creation_date"})
 
 def _path(sort: SortedBy) -> str:
     if sort.name == "r_modify_date":
-        return fields.MODIFIED
-    return fields.path(index_kind(sort.kind, folded=sort.folded), sort.name)
-
-
-def index_kind(kind: Kind, *, folded: bool) -> str:
-    """Name the sub-object of PROPERTIES for a kind; texts have a folded and a written one."""
-    match kind:
-        case "string" | "id":
-            return "s" if folded else "v"
-        case "boolean":
-            return "b"
-        case "double":
-            return "f"
-        case "integer" | "date":
-            return "i"
-        case _:
-            assert_never(kind)
+        return layout.MODIFIED
+    return fields.path(layout.index_kind(sort.kind, folded=sort.folded), sort.name)

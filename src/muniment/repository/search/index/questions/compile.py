@@ -1,16 +1,8 @@
-"""How is a query tree compiled into a query of the built-in engine?
-
-Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
-queries, and the parser for strings. A prefix becomes a fuzzy prefix query with distance zero; after other words, the
-last part of a phrase of regular expressions, which the engine refuses if more than 16,384 words match.
-"""
+"""How is a query tree compiled into a query of the engine?"""
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
-
-import tantivy
-from tantivy import FieldType, Occur, Query
 
 from muniment.ground.caches import Cache
 from muniment.repository.search.analysis.analysis import Analyser
@@ -26,16 +18,14 @@ from muniment.repository.search.aql.conditions import (
     OneOf,
     Unless,
 )
-from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.patterns import Pattern
 from muniment.repository.search.aql.rewriting import joints
 from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Wild, Without
 from muniment.repository.search.index.contract import LEAD, Leaf, Near, Visible
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling import regexes
-from muniment.repository.search.index.tantivy.compiling.combining import all_of, any_of, silent, term, terms
-from muniment.repository.search.index.tantivy.compiling.comparisons import Comparisons
-from muniment.repository.search.index.tantivy.compiling.leaves import has_keywords, leaves, needs_all
-from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, may_rank
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.engine import Queries, Query
+from muniment.repository.search.index.questions.leaves import has_keywords, leaves, needs_all
+from muniment.repository.search.index.questions.rarity import CompiledQuery, Foresight, Rarity, may_rank
 
 _NEIGHBOURS, _SLOP = 0.25, 2
 """In a query for any of several words, neighbours near each other (``_SLOP``) add this fraction of their phrase score.
@@ -58,42 +48,31 @@ PermissionCache: TypeAlias = Cache[tuple[frozenset[int], str], Query]
 """Remembers the query for objects with these ACLs or this owner; its limit counts ACLs."""
 
 
-class CompiledLeaf(NamedTuple):
-    """A leaf, and the queries that find it anywhere in an object, and in metadata."""
+class Outline(NamedTuple):
+    """What a bound query looks up.
 
-    leaf: Leaf
-    anywhere: Query
-    in_metadata: Query
-
-
-class CompiledQuery(NamedTuple):
-    """A bound query, compiled for any caller.
-
-    ``anywhere`` and ``in_metadata``, the same without keywords, find what matches there. With ``needs_all``, a hit has
-    matched all ``leaves``. ``level`` is every hit's score, None if scores differ or there are no leaves. ``ranked``
-    patterns rank by the words that hits hold.
+    With ``needs_all``, a hit has matched all ``leaves``. ``level`` is every hit's score, None if scores differ or there
+    are no leaves. ``ranked`` patterns rank by the words that hits hold.
     """
 
-    anywhere: Query
-    in_metadata: Query
-    leaves: tuple[CompiledLeaf, ...]
+    leaves: tuple[Leaf, ...]
     needs_all: bool
-    level: float | None = None
-    ranked: tuple[Pattern, ...] = ()
+    level: float | None
+    ranked: tuple[Pattern, ...]
 
 
 class Compiler:
-    """Compiles for one index; ``rarity`` weighs words for the caller.
+    """Compiles one search; ``rarity`` weighs words for the caller.
 
     ``permissions`` depends on the schema, not on documents. ``has_former`` says whether there are former versions.
     """
 
     def __init__(
         self,
-        index: tantivy.Index,
+        queries: Queries,
         analyser: Analyser,
         permissions: PermissionCache,
-        rarity: Rarity | None = None,
+        rarity: Rarity | Foresight | None = None,
         *,
         has_former: bool = False,
     ) -> None:
@@ -101,63 +80,52 @@ class Compiler:
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
-        self._allowance = regexes.Allowance()
-        self._comparisons = Comparisons(index, self._allowance)
+        self._queries = queries
+        self._leaves: dict[tuple[Leaf, bool], Query] = {}
 
-    def compile(self, query: BoundQuery) -> CompiledQuery:
-        """Only keywords give a score.
+    def outline(self, query: BoundQuery) -> Outline:
+        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
+        all_needed = needs_all(query.condition)
+        level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
+        return Outline(tuple(dict.fromkeys(every_leaf)), all_needed, level, self._ranked(every_leaf))
+
+    def hits(self, query: BoundQuery, *, anywhere_only: bool = False) -> CompiledQuery:
+        """Find matches anywhere, and in metadata, too, unless ``anywhere_only``. Only keywords give a score.
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
-        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
-        leaf_queries = tuple(
-            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
-            for leaf in dict.fromkeys(every_leaf)
-        )
-        all_needed = needs_all(query.condition)
-        level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
-        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
-
-    def hits(self, query: BoundQuery, *, anywhere_only: bool = False) -> tuple[Query, Query]:
-        """Find matches anywhere, and in metadata, too, unless ``anywhere_only``.
-
-        Raises what ``compile`` raises.
-        """
-        type_clauses = [(Occur.Must, silent(terms(fields.TYPE, query.types)))] if query.types else []
+        of_types = [self._silent(self._queries.terms(layout.TYPE, query.types))] if query.types else []
 
         def query_of(readable: bool) -> Query:
             condition = query.condition
-            condition_clauses = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
-            return Query.boolean_query([*type_clauses, *condition_clauses] or [(Occur.Must, silent(Query.all_query()))])
+            return self._all_of([*of_types, *([] if condition is None else [self._condition(condition, readable)])])
 
         anywhere = query_of(readable=True)
         by_keywords = not anywhere_only and query.condition is not None and has_keywords(query.condition)
-        return anywhere, query_of(readable=False) if by_keywords else anywhere
+        return CompiledQuery(anywhere, query_of(readable=False) if by_keywords else anywhere)
 
     def comparison(self, condition: Condition) -> Query:
-        return silent(self._condition(condition, readable=False))
+        return self._silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Let what the caller may read match anywhere, what they may only browse in metadata."""
         if _is_one(query, visible):
-            return all_of([silent(self.browsable(visible)), query.anywhere])
-        found_anywhere = all_of([silent(self.readable(visible)), query.anywhere])
-        only_browsable = self.only_browsable(visible) or Query.empty_query()
-        return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
+            return self._all_of([self._silent(self.browsable(visible)), query.anywhere])
+        found_anywhere = self._all_of([self._silent(self.readable(visible)), query.anywhere])
+        only_browsable = self.only_browsable(visible)
+        if only_browsable is None:
+            return found_anywhere
+        return self._any_of([found_anywhere, self._all_of([self._silent(only_browsable), query.in_metadata])])
 
     def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
         """Add nearness to each hit's score; the first ``near.added`` become hits if the caller may read them."""
-        nearest = [term(fields.EMBEDDING, each) for each in near.embeddings]
-        added = all_of([silent(self.readable(visible)), silent(any_of(nearest[: near.added]))])
-        scores = [
-            (Occur.Should, Query.const_score_query(each, score))
-            for each, score in zip(nearest, near.scores, strict=True)
-        ]
-        return Query.boolean_query([(Occur.Must, any_of([query, added])), *scores])
+        nearest = [self._queries.term(layout.EMBEDDING, each) for each in near.embeddings]
+        added = self._all_of([self._silent(self.readable(visible)), self._silent(self._any_of(nearest[: near.added]))])
+        scores = [self._queries.fixed(each, score) for each, score in zip(nearest, near.scores, strict=True)]
+        return self._queries.with_bonuses([self._any_of([query, added])], scores)
 
     def embedded(self, query: Query) -> Query:
-        kind = FieldType.Unsigned
-        return all_of([silent(query), silent(Query.range_query(fields.SCHEMA, fields.EMBEDDING, kind, lower_bound=1))])
+        return self._all_of([self._silent(query), self._silent(self._queries.embedded())])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
         """Score as ``visible`` does, perhaps with further objects."""
@@ -169,7 +137,7 @@ class Compiler:
         def holding(readable: bool) -> Query:
             pair = _searched(readable)
             field = pair.words if exact else pair.stems
-            return self._one_wild(field, sought) if isinstance(sought, Pattern) else term(field, sought)
+            return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._queries.term(field, sought)
 
         return self._finding(visible, holding)
 
@@ -177,12 +145,12 @@ class Compiler:
         return self._finding(visible, lambda readable: self.leaf(term, readable))
 
     def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
-        anywhere = silent(query_of(True))
-        in_metadata = anywhere if reads_alike(visible) else silent(query_of(False))
-        return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
+        anywhere = self._silent(query_of(True))
+        in_metadata = anywhere if reads_alike(visible) else self._silent(query_of(False))
+        return self.visible(CompiledQuery(anywhere, in_metadata), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
-        return all_of([query, silent(terms(fields.KEY, keys))])
+        return self._all_of([query, self._silent(self._queries.terms(layout.KEY, keys))])
 
     def browsable(self, visible: Visible) -> Query:
         return self._permitted_query(visible, visible.browse_acls, visible.browse)
@@ -194,20 +162,24 @@ class Compiler:
         """Return None if browsing and reading are the same for the caller."""
         if reads_alike(visible):
             return None
-        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
-        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
-        permitted_query = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        browse_acls = self._queries.with_acls(visible.browse_acls - visible.read_acls)
+        permitted_query = self._all_of([browse_acls], self._owner(visible))
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
         """Add 2**n for query number n, from 0: exact up to ``MATCHES``."""
-        few = (Occur.Must, silent(terms(fields.KEY, keys)))
-        clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
-        return Query.boolean_query([few, *clauses])
+        few = self._silent(self._queries.terms(layout.KEY, keys))
+        bits = [self._queries.fixed(query, float(1 << n)) for n, query in enumerate(queries)]
+        return self._queries.with_bonuses([few], bits)
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
         """If ``readable``, find a leaf anywhere, otherwise in metadata."""
-        stems, words = _searched(readable)
+        query = self._leaves.get((leaf, readable))
+        if query is None:
+            query = self._leaves[leaf, readable] = self._leaf(leaf, *_searched(readable))
+        return query
+
+    def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
             case Phrase():
                 return self._words(words, self._analyser.exact(leaf.text))
@@ -215,7 +187,7 @@ class Compiler:
                 return self._wild(words, self._analyser.wild(leaf.text))
             case Term(fuzzy=True):
                 similar = self._similar(words, self._analyser.exact(leaf.text))
-                return any_of([self._term_of(leaf, stems, words), *similar])
+                return self._any_of([self._term_of(leaf, stems, words), *similar])
             case Term():
                 return self._term_of(leaf, stems, words)
             case _:
@@ -226,68 +198,66 @@ class Compiler:
             self._words(stems if way.stems else words, way.words, way.counted_as)
             for way in self._analyser.ways(term.text)
         ]
-        return any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
+        return self._any_of(ways) if len(ways) < 2 else self._queries.best_of(ways)
 
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:
-            hidden_query = terms(fields.KEY, {fields.POSITION, *visible.hidden})
-            every_query = [(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)]
-            return Query.boolean_query([*every_query, *self._not_former(visible)])
+            hidden_query = self._queries.terms(layout.KEY, {layout.POSITION, *visible.hidden})
+            return self._all_of([self._queries.every()], [hidden_query, *self._not_former(visible)])
         permitted_query = self._permissions.answer(
-            (acls, visible.owner), lambda: any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
+            (acls, visible.owner),
+            lambda: self._any_of([self._queries.with_acls(acls), *self._owner(visible)]),
+            len(acls) + 1,
         )
         return self._apply_decisions(visible, permitted_query, decided_keys)
 
-    def _acls(self, acls: frozenset[int]) -> Query:
-        return terms(fields.ACL, [str(acl) for acl in acls])
-
     def _owner(self, visible: Visible) -> list[Query]:
-        return [term(fields.OWNER, visible.owner)] if visible.owner else []
+        return [self._queries.term(layout.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
         """The document with the index's position has neither ACL nor owner, so it is not found."""
         if visible.decided:
-            clauses = [(Occur.Must, permitted_query), (Occur.MustNot, terms(fields.KEY, visible.decided))]
-            newly_permitted = terms(fields.KEY, decided_keys & visible.decided)
-            permitted_query = any_of([Query.boolean_query(clauses), newly_permitted])
+            undecided = self._all_of([permitted_query], [self._queries.terms(layout.KEY, visible.decided)])
+            newly_permitted = self._queries.terms(layout.KEY, decided_keys & visible.decided)
+            permitted_query = self._any_of([undecided, newly_permitted])
         exclusions = self._not_former(visible)
         if visible.hidden:
-            exclusions.append((Occur.MustNot, terms(fields.KEY, visible.hidden)))
-        return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
+            exclusions.append(self._queries.terms(layout.KEY, visible.hidden))
+        return self._all_of([permitted_query], exclusions)
 
-    def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
+    def _not_former(self, visible: Visible) -> list[Query]:
         if visible.all_versions or not self._has_former:
             return []
-        return [(Occur.MustNot, term(fields.FORMER, fields.IS_FORMER))]
+        return [self._queries.term(layout.FORMER, layout.IS_FORMER)]
 
     def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
             case ConditionSet():
                 parts = [self._condition(part, readable) for part in condition.conditions]
-                return all_of(parts) if condition.operator == "AND" else any_of(parts)
+                return self._all_of(parts) if condition.operator == "AND" else self._any_of(parts)
             case Unless():
-                return all_of([], [self._condition(condition.condition, readable)])
+                return self._all_of([], [self._condition(condition.condition, readable)])
             case Fulltext():
                 return self._fulltext(condition, readable)
             case Carries():
-                return silent(self._acls(frozenset(condition.acls)))
+                return self._silent(self._queries.with_acls(condition.acls))
             case OneOf() | Between() | Like() | HasValue():
-                return silent(self._comparisons.query(condition))
+                return self._silent(self._queries.comparison(condition))
             case _:
                 assert_never(condition)
 
     def _fulltext(self, fulltext: Fulltext, readable: bool) -> Query:
         keywords = fulltext.keywords
         if keywords is None:
-            return Query.empty_query()
+            return self._queries.nothing()
         if isinstance(keywords, Either) and joints.is_number(keywords):
             return self._number(keywords, readable, _APART)
         found = self._keywords(keywords, readable)
         if fulltext.sequence is None:
             return found
         spellings = self._analyser.sequences(fulltext.sequence.text)
-        sequence = any_of([self._words(_searched(readable).words, words) for words in spellings])
-        return Query.boolean_query([(Occur.Must, found), (Occur.Should, Query.const_score_query(sequence, LEAD))])
+        sequence = self._any_of([self._words(_searched(readable).words, words) for words in spellings])
+        return self._queries.with_bonuses([found], [self._queries.fixed(sequence, LEAD)])
 
     def _keywords(self, keywords: Keywords, readable: bool) -> Query:
         match keywords:
@@ -296,17 +266,17 @@ class Compiler:
                 exclusions = [
                     self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)
                 ]
-                return all_of(parts, exclusions)
+                return self._all_of(parts, exclusions)
             case Either() if joints.is_number(keywords):
                 return self._number(keywords, readable)
             case Either():
                 words = [part for part in keywords.parts if isinstance(part, Term)]
                 closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
-                return any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
+                return self._any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
             case AnyWord():
                 return self._any_word(keywords, readable)
             case Without():
-                return all_of([], [self._keywords(keywords.part, readable)])
+                return self._all_of([], [self._keywords(keywords.part, readable)])
             case Term() | Wild() | Phrase():
                 return self.leaf(keywords, readable)
             case _:
@@ -315,7 +285,7 @@ class Compiler:
     def _number(self, sought: Either, readable: bool, apart: float = 1) -> Query:
         """Score a number as one word, and its groups elsewhere as words, so that either spelling gives the same."""
         groups, number = (self._keywords(part, readable) for part in sought.parts)
-        return any_of([Query.boost_query(all_of([groups], [number]), apart), number])
+        return self._any_of([self._queries.times(self._all_of([groups], [number]), apart), number])
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
         """Find any of ``sought.words``, or ``sought.first``, or else all ``sought.needed``.
@@ -323,12 +293,11 @@ class Compiler:
         A match of ``sought.first`` adds ``LEAD`` to an object's score.
         """
         words = self._analyser.content_words(sought.words)
-        first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
+        first = self._queries.fixed(self._keywords(sought.first, readable), LEAD)
         scored = [*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)]
         if not sought.needed:
-            return any_of(scored)
-        needed = [(Occur.Must, self._keywords(part, readable)) for part in sought.needed]
-        return Query.boolean_query([*needed, *((Occur.Should, query) for query in scored)])
+            return self._any_of(scored)
+        return self._queries.with_bonuses([self._keywords(part, readable) for part in sought.needed], scored)
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
         """Each finds objects with at least one of the words."""
@@ -346,20 +315,19 @@ class Compiler:
             written = self._analyser.as_written(word.text)
             weights = [[each] for _, each in written[0]] if len(written) > 1 else ()
             as_written = [self._words(field.words, words, weights) for words in written]
-            queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
+            queries.append(self._queries.times(self._queries.best_of(as_written), _AS_WRITTEN))
         for pair in pairs:
             if len(pair) > 1:
-                near = Query.phrase_query(fields.SCHEMA, field.stems, [*pair], _SLOP)
-                queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
+                near = self._queries.sequence(field.stems, list(enumerate(pair)), _SLOP)
+                queries.append(self._queries.times(self._weigh(near, field.stems, pair), _NEIGHBOURS))
         return queries
 
     def _words(self, field: str, words: list[tuple[int, str]], counted_as: Sequence[Sequence[str]] = ()) -> Query:
         if not words:
-            return Query.empty_query()
+            return self._queries.nothing()
         if len(words) == 1:
             return self._word(field, words[0][1], counted_as)
-        first_place = words[0][0]
-        phrase = Query.phrase_query(fields.SCHEMA, field, [(place - first_place, word) for place, word in words])
+        phrase = self._queries.sequence(field, words)
         return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
@@ -371,26 +339,19 @@ class Compiler:
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
-        parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
-        if not parts:
-            return Query.empty_query()
+        if not words:
+            return self._queries.nothing()
+        parts = [self._one_wild(field, pattern) for _, pattern in words]
         if len(words) > 1:
-            first_place = words[0][0]
-            phrase: list[str | tuple[int, str]] = [
-                (place - first_place, self._allowance.spend(regexes.of_pattern(each))) for place, each in words
-            ]
-            parts.append((Occur.Must, silent(Query.regex_phrase_query(fields.SCHEMA, field, phrase))))
-        return Query.boolean_query(parts)
+            parts.append(self._silent(self._queries.patterns(field, words)))
+        return self._all_of(parts)
 
     def _one_wild(self, field: str, pattern: Pattern) -> Query:
         match pattern.pieces:
             case (str(word),):
                 return self._word(field, word)
-            case (str(beginning), Gap.RUN):
-                unranked = Query.fuzzy_term_query(fields.SCHEMA, field, beginning, 0, True, True)
-            case _:
-                unranked = Query.regex_query(fields.SCHEMA, field, self._allowance.spend(regexes.of_pattern(pattern)))
-        return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
+        unranked = self._queries.pattern(field, pattern)
+        return unranked if self._rarity is None else self._rarity.by_forms(self._queries, field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Count two exchanged neighbours as one letter; return nothing for more words than one, or one too short or too
@@ -398,23 +359,32 @@ class Compiler:
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []
-        return [Query.fuzzy_term_query(fields.SCHEMA, field, words[0][1], 1, True, False)]
+        return [self._queries.similar(field, words[0][1], 1)]
 
     def _word(self, field: str, word: str, counted_as: Sequence[Sequence[str]] = ()) -> Query:
-        return self._weigh(Query.term_query(fields.SCHEMA, field, word, "freq"), field, [word], counted_as)
+        return self._weigh(self._queries.word(field, word), field, [word], counted_as)
 
     def _weigh(self, query: Query, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> Query:
         if self._rarity is None:
             return query
-        return Query.boost_query(query, self._rarity.factor(field, words, counted_as))
+        return self._queries.times(query, self._rarity.factor(field, words, counted_as))
+
+    def _all_of(self, parts: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
+        return self._queries.all_of(parts, exclusions)
+
+    def _any_of(self, parts: Sequence[Query]) -> Query:
+        return self._queries.any_of(parts)
+
+    def _silent(self, query: Query) -> Query:
+        return self._queries.silent(query)
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
     return reads_alike(visible) or query.in_metadata is query.anywhere
 
 
-def _searched(readable: bool) -> fields.WordFields:
-    return fields.ANYWHERE if readable else fields.METADATA
+def _searched(readable: bool) -> layout.WordFields:
+    return layout.ANYWHERE if readable else layout.METADATA
 
 
 def reads_alike(visible: Visible) -> bool:

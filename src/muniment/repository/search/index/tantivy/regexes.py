@@ -20,14 +20,16 @@ MOST_COST = 150_000
 
 
 class Allowance:
-    """What the regular expressions of a query may still cost."""
+    """What the regular expressions of a query may still cost; each counts once."""
 
     def __init__(self) -> None:
         self._spent = 0
+        self._expressions = set[str]()
 
-    def spend(self, expression: str) -> str:
-        """Count the cost, and return the expression. Raises BadQuery beyond ``MOST_COST`` in all."""
-        self._spent += cost(expression)
+    def spend(self, expression: str, times: int = 1) -> str:
+        """Count ``times`` the cost, and return the expression. Raises BadQuery beyond ``MOST_COST`` in all."""
+        self._spent += 0 if expression in self._expressions else times * cost(expression)
+        self._expressions.add(expression)
         if self._spent > MOST_COST:
             raise BadQuery(
                 "The wildcards of the query and its ranges of texts are too long together: write less of them."

@@ -10,8 +10,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from tantivy import Query
-
 from muniment.repository.search.analysis import letters
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.text import BREAK
@@ -19,11 +17,10 @@ from muniment.repository.search.aql.patterns import JOINED
 from muniment.repository.search.aql.tree import Term
 from muniment.repository.search.aql.values import keyword_values
 from muniment.repository.search.index.contract import Correction, Visible, WordCount
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import all_of, term
-from muniment.repository.search.index.tantivy.compiling.compile import Compiler
-from muniment.repository.search.index.tantivy.compiling.rarity import Rarity
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.compile import Compiler
+from muniment.repository.search.index.questions.engine import Queries, Query, Ranking, Searcher
+from muniment.repository.search.index.questions.rarity import Rarity
 
 SHORTEST, LONGEST = 2, 60
 """Letters of a completed beginning, or of a corrected word, which has more than ``SHORTEST``."""
@@ -38,16 +35,16 @@ _TWO_LETTERS_FROM = 6
 
 
 class Vocabulary:
-    """What one caller may see in Tantivy's ``Searcher``."""
+    """What one caller may see."""
 
     def __init__(
         self,
-        searcher: WatchedSearcher,
+        engine: tuple[Searcher, Ranking, Queries],
         compiler: Compiler,
         analyser: Analyser,
         visible: Visible,
     ) -> None:
-        self._searcher = searcher
+        self._searcher, self._ranking, self._queries = engine
         self._compiler = compiler
         self._analyser = analyser
         self._visible = visible
@@ -67,10 +64,8 @@ class Vocabulary:
         """With ``hits``, an object counts only if this query also finds it."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
-            among = permitted_query if hits is None else all_of([hits, permitted_query])
-            counts.update(
-                {word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count}
-            )
+            among = permitted_query if hits is None else self._queries.all_of([hits, permitted_query])
+            counts.update({word: count for word, count in self._searcher.beginning(field, letters, among) if count})
         return counts
 
     def corrections(self, word: str) -> list[Correction]:
@@ -98,10 +93,10 @@ class Vocabulary:
         return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
-        itself = all_of([self._compiler.readable(self._visible), term(fields.KEY, key)])
-        hits = self._searcher.search(itself, 1)
-        own = count_of(hits) or 0
-        language = fields.read_source(self._searcher.doc(hits.hits[0][1])).language if hits.hits else ""
+        itself = self._queries.all_of([self._compiler.readable(self._visible), self._queries.term(layout.KEY, key)])
+        hits, number = self._searcher.search(itself, 1, count=True)
+        own = number or 0
+        language = self._searcher.read(hits[0][1]).source().language if hits else ""
         counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
         for span in self._analyser.spans(text, stemmed=True, language=language):
             counts[span.word] += 1
@@ -122,27 +117,26 @@ class Vocabulary:
 
     def _words_like(self, sought: str, letters: int) -> Iterator[str]:
         for field, permitted_query in self._permitted_queries():
-            similar = Query.fuzzy_term_query(fields.SCHEMA, field, sought, letters, True, False)
+            similar = self._queries.similar(field, sought, letters)
             # These are the newest objects, because the engine's own order depends on everybody's documents.
-            newest = self._searcher.search(
-                all_of([similar, permitted_query]), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
-            )
-            for _, address in newest.hits:
-                stored = self._searcher.doc(address)
-                source = fields.read_source(stored)
+            among = self._queries.all_of([similar, permitted_query])
+            newest, _ = self._ranking.by_counter(among, 0, _LOOKED_THROUGH, total=False, descending=True)
+            for _, address in newest:
+                stored = self._searcher.read(address)
+                source = stored.source()
                 for _, value in keyword_values(source.values, source.ids):
                     yield from self._split(value)
-                if field == fields.ANYWHERE.words:
-                    yield from self._split(fields.read_text(stored)[:_TEXT])
+                if field == layout.ANYWHERE.words:
+                    yield from self._split(stored.text()[:_TEXT])
 
     def _split(self, text: str) -> Iterator[str]:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
         """Objects that the caller may read come first, then those they may only browse, if any."""
-        readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
+        readable = (layout.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
-        return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]
+        return [readable] if only_browsable is None else [readable, (layout.METADATA.words, only_browsable)]
 
 
 def differing(word: str, other: str) -> int:

@@ -1,31 +1,19 @@
 """How does one snapshot count the hits of a search by the values of their properties?
 
-The engine counts a hit once in a bucket. A terms aggregation counts wrongly over several segments unless each reports
-every term: a facet with more values is refused.
+The engine counts a hit once in a bucket.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import msgspec
-from tantivy import Query
-
-from muniment.database.connections import portions
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Condition
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
 from muniment.repository.search.aql.spelling.facets import BoundFacet, CountedGroup
-from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
-from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import all_of
-from muniment.repository.search.index.tantivy.compiling.order import Metric, index_kind
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
-
-MOST_VALUES = 65_000
-
-_RANGES = 2000
+from muniment.repository.search.index.questions import layout
+from muniment.repository.search.index.questions.engine import Queries, Query, Searcher, ValueCounts
 
 Compile: TypeAlias = Callable[[Condition], Query]
 
@@ -33,8 +21,8 @@ Compile: TypeAlias = Callable[[Condition], Query]
 class FacetCounter:
     """Counts the hits of queries for one search."""
 
-    def __init__(self, searcher: WatchedSearcher, compile_condition: Compile) -> None:
-        self._searcher = searcher
+    def __init__(self, searcher: Searcher, queries: Queries, compile_condition: Compile) -> None:
+        self._searcher, self._queries = searcher, queries
         self._compile = compile_condition
         self._questions = 0
 
@@ -42,11 +30,12 @@ class FacetCounter:
         """Raises BadQuery for too many values, or too much time. One question counts all facets without buckets and
         periods.
         """
-        by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
-        answers = self._ask(query, by_value) if by_value else {}
+        by_value = {str(at): (_kind(facet), facet.name) for at, facet in enumerate(several) if _by_each_value(facet)}
+        self._note(len(by_value) > 0)
+        answers = self._searcher.values(query, by_value) if by_value else {}
         return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
 
-    def _count(self, query: Query, facet: BoundFacet, answer: object) -> FacetCounts:
+    def _count(self, query: Query, facet: BoundFacet, answer: ValueCounts | None) -> FacetCounts:
         candidates = facet.in_order(self._candidates(query, facet, answer))
         first_candidates = candidates[: facet.limit]
         return FacetCounts(
@@ -64,10 +53,12 @@ class FacetCounter:
             return None
         if not value.hits:
             return FacetCounts(facet.nested.id, facet.nested.name, ())
-        (counts,) = self.count(all_of([query, self._compile(facet.meaning(value.constraint))]), [facet.nested])
+        (counts,) = self.count(
+            self._queries.all_of([query, self._compile(facet.meaning(value.constraint))]), [facet.nested]
+        )
         return counts
 
-    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[CountedGroup]:
+    def _candidates(self, query: Query, facet: BoundFacet, answer: ValueCounts | None) -> list[CountedGroup]:
         if facet.limit < 1:
             return []
         if facet.buckets:
@@ -79,33 +70,32 @@ class FacetCounter:
         elif (unit := facet.unit) is not None:
             candidates = self._by_period(query, facet, unit)
         else:
-            candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
+            candidates = self._by_value(facet, answer or ValueCounts(()))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
             place = facet.place(narrowing.NO_VALUE)
             candidates.append(CountedGroup(place, "NULL", narrowing.NO_VALUE, count))
         return candidates
 
-    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[CountedGroup]:
-        kind = index_kind(facet.kind, folded=facet.folded)
-        if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
+    def _by_value(self, facet: BoundFacet, answer: ValueCounts) -> list[CountedGroup]:
+        if not answer.complete:
             raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
         candidates = []
-        for bucket in answer.buckets:
-            value = _value(kind, bucket.key)
+        for held, count in answer.values:
+            value = layout.as_value(_kind(facet), held)
             name = facet.name_of(value)
             constraint = narrowing.write(name)
             place = facet.place_of_value(value)
-            candidates.append(CountedGroup(place, name, constraint, bucket.doc_count))
+            candidates.append(CountedGroup(place, name, constraint, count))
         return candidates
 
     def _by_period(self, query: Query, facet: BoundFacet, unit: periods.Unit) -> list[CountedGroup]:
-        path, zone = fields.path("i", facet.name), facet.zone
-        answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
-        low, high = (msgspec.convert(answer[end], Metric).value for end in ("low", "high"))
-        if low is None or high is None:
+        zone = facet.zone
+        self._note()
+        extent = self._searcher.extent(query, facet.name)
+        if extent is None:
             return []
-        # The engine returns both ends as doubles, which are not exact for times far from ours.
-        years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
+        # An engine may return both ends as doubles, which are not exact for times far from ours.
+        years = list(periods.years(extent[0] - periods.DAY, extent[1] + periods.DAY, zone))
         counts = self._in_periods(query, facet, years)
         if unit != "year":
             parts: dict[int, periods.Period] = {}
@@ -131,67 +121,23 @@ class FacetCounter:
     def _in_periods(
         self, query: Query, facet: BoundFacet, of: Sequence[periods.Period]
     ) -> list[tuple[periods.Period, int]]:
-        counts: dict[int, int] = {}
-        for some in portions(of, _RANGES):
-            ranges = [{"from": period.low, "to": period.high} for period in some]
-            request = {"periods": {"range": {"field": fields.path("i", facet.name), "ranges": ranges}}}
-            answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
-            counts |= {
-                int(each.from_): each.doc_count
-                for each in answer.buckets
-                if each.from_ is not None and each.to is not None
-            }
+        self._note()
+        counts = self._searcher.in_ranges(query, facet.name, [(period.low, period.high) for period in of])
         return [(period, counts.get(period.low, 0)) for period in of]
 
     def _hits(self, query: Query, condition: Condition) -> int:
         self._note()
-        return self._searcher.count(all_of([query, self._compile(condition)]))
+        return self._searcher.count(self._queries.all_of([query, self._compile(condition)]))
 
-    def _ask(self, query: Query, request: Mapping[str, object]) -> Mapping[str, object]:
-        self._note()
-        answer: Mapping[str, object] = self._searcher.aggregate(query, dict(request))
-        return answer
-
-    def _note(self) -> None:
-        self._questions += 1
+    def _note(self, number: int = 1) -> None:
+        self._questions += number
         if self._questions > MOST_FACET_QUESTIONS:
             raise BadQuery("The facets of this search take too long: ask for fewer values, or fewer nested ones.")
-
-
-class _Term(msgspec.Struct):
-    key: str | int | float
-    doc_count: int
-
-
-class _Terms(msgspec.Struct):
-    buckets: list[_Term]
-    sum_other_doc_count: int = 0
-    doc_count_error_upper_bound: int | None = 0
-
-
-class _Range(msgspec.Struct, rename={"from_": "from"}):
-    doc_count: int
-    from_: float | None = None
-    to: float | None = None
-
-
-class _Ranges(msgspec.Struct):
-    buckets: list[_Range]
 
 
 def _by_each_value(facet: BoundFacet) -> bool:
     return facet.limit > 0 and not facet.buckets and facet.unit is None
 
 
-def _terms(facet: BoundFacet) -> dict[str, object]:
-    path = fields.path(index_kind(facet.kind, folded=facet.folded), facet.name)
-    return {"terms": {"field": path, "size": MOST_VALUES, "segment_size": MOST_VALUES}}
-
-
-def _value(kind: str, key: str | float) -> Value:
-    if kind in ("s", "v"):
-        return str(key).removeprefix(fields.MARKER)
-    number = int(key)
-    if kind == "b":
-        return bool(number)
-    return fields.double(number) if kind == "f" else number
+def _kind(facet: BoundFacet) -> str:
+    return layout.index_kind(facet.kind, folded=facet.folded)

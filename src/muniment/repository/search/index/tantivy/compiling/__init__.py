@@ -1,1 +1,0 @@
-"""Compiling: conditions become queries of the engine."""

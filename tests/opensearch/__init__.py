@@ -1,0 +1,1 @@
+"""The suites over engines, on a real OpenSearch, and what only that engine does."""

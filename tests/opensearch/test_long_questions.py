@@ -1,0 +1,7 @@
+"""What `tests/contract/test_long_questions.py` proves, of an index in OpenSearch."""
+
+import pytest
+
+from tests.contract.test_long_questions import *  # noqa: F403 - its tests and fixtures
+
+pytestmark: object = [pytest.mark.only("sqlite"), pytest.mark.usefixtures("shelves_on_cluster")]

@@ -1,0 +1,7 @@
+"""What `tests/contract/test_order_of_hits.py` proves, of an index in OpenSearch."""
+
+import pytest
+
+from tests.contract.test_order_of_hits import *  # noqa: F403 - its tests and fixtures
+
+pytestmark: object = [pytest.mark.only("sqlite"), pytest.mark.usefixtures("shelves_on_cluster")]  # type: ignore[no-redef]
