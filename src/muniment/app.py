@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.database.connections import Database
+from muniment.database.connections import Busy, Database
 from muniment.database.schema import check_schema
 from muniment.database.transactions import Transactions
 from muniment.directory.administration import decisions
@@ -45,6 +46,7 @@ from muniment.repository.api.callers.tokeninfo import ATTRIBUTES, Attributes
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.wire import spelling as repository_spelling
 from muniment.repository.api.wire.parameters import exposed_headers
+from muniment.repository.options import TOKENINFO_ADDRESS
 from muniment.repository.page import frame as search_page_frame
 from muniment.repository.page import routes as search_page_routes
 from muniment.repository.search.analysis.analysis import Analyser
@@ -56,6 +58,7 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.web.addresses import Addresses
 from muniment.web.answers.responses import ErrorCode, Shape
 from muniment.web.fast_path import FastFront
+from muniment.web.options import base_address
 from muniment.web.requests.access_log import AccessLog
 from muniment.web.requests.cors import Cors
 from muniment.web.requests.transport import Transport
@@ -156,14 +159,20 @@ def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
     check_schema(database, "directory")
     with database.read() as cx:
         system.remember_keys(cx)
+    _run_in_background(_read_keys_again(transactions), stack)
     password_gate = gate(halves.installation)
     stack.callback(password_gate.close)
     settings = halves.installation.settings
     search_path = search_page_frame.PREFIX if _offers_search_page(settings) else ""
+    base, names = base_address(settings.web), settings.directory.names
+    repositories = f"{base}/{settings.repository.names.prefix}/repositories/"
     dependencies = RepositoryDependencies(
-        database, settings.directory.names, halves.clock, lambda: _present_holdings(halves)
+        database, names, halves.clock, lambda: _present_holdings(halves), repositories
     )
-    return Directory(transactions, settings.directory, password_gate, halves.clock, dependencies, search_path)
+    return Directory(
+        *(transactions, settings.directory, password_gate, halves.clock, dependencies),
+        *(f"{base}/{names.prefix}", search_path),
+    )
 
 
 def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext:
@@ -191,7 +200,18 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
         memory=SearchCache(
             synonyms, backends.meaning(installation), partial(repository_spelling.meant_text, options=options)
         ),
+        issuer=_issuer(halves),
+        root=urlsplit(base_address(installation.settings.web)).path,
     )
+
+
+def _issuer(halves: Halves) -> str:
+    """Of the directory that lets callers into the repositories."""
+    settings = halves.installation.settings
+    if halves.directory is not None and not settings.repository.tokeninfo_url:
+        return halves.directory.issuer
+    elsewhere = TOKENINFO_ADDRESS.fullmatch(settings.repository.tokeninfo_url)
+    return "" if elsewhere is None else elsewhere[1]
 
 
 def _present_holdings(halves: Halves) -> Holdings | None:
@@ -255,6 +275,15 @@ def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
         return pages.plain(request, code, sentence)
 
     return write
+
+
+async def _read_keys_again(transactions: Transactions) -> None:
+    while True:
+        await asyncio.sleep(system.READ_AGAIN_SECONDS)
+        try:
+            await transactions.read(system.remember_keys)
+        except Busy:
+            log.info("the keys are read again later")
 
 
 async def _watch_certificate(halves: Halves) -> None:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from muniment.database import connections, schema
 from muniment.directory.administration import decisions
-from muniment.directory.api import oauth
+from muniment.directory.api import client_authentication, oauth
 from muniment.directory.api.rest import callers
 from muniment.directory.entries import names
 from muniment.directory.oauth import tokens
@@ -151,7 +151,7 @@ def _accept(data: bytes) -> None:
 def _credentials(data: bytes) -> None:
     request = _asked("authorization", data)
     with suppress(Refusal):
-        oauth._basic(request)
+        client_authentication._basic(request)
     callers.presented(request, _DIRECTORY)
 
 

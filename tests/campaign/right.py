@@ -17,8 +17,12 @@ from tests.campaign.stage import Prop
 
 _JSON = "application/json"
 _FORM = "application/x-www-form-urlencoded"
+_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 _SPACE = RepositoryNames().vocab_namespace
 _BELOW = f"https://127.0.0.1/rest/repositories/{Prop.REPOSITORY}"
+_FORMS = ("/login", "/system-attributes", "/search/sign-in", "/search/sign-out", "/search/saved")
 _WILD = (None, True, 0, -1, 2**63, 1.5, "", " ", "x", "\x00", "\ud800", "é\U0001f5c4\u202e", "9" * 40, "x" * 70_000)
 _WILD_GROUPS: tuple[Any, ...] = ([], {}, [[]], [None], [{}], {"": ""}, ["x"] * 300, {"x": {"x": {"x": {}}}})
 
@@ -72,6 +76,29 @@ _BODIES: Mapping[str, tuple[Json, ...]] = {
         },
         {"grant_type": "refresh_token", "client_id": Prop.CLIENT, "refresh_token": Prop.REFRESH_TOKEN},
     ),
+    "POST /oauth2/token": (
+        {
+            "grant_type": "password",
+            "client_id": Prop.CLIENT,
+            "username": Prop.USER,
+            "password": Prop.PASSWORD,
+            "scope": Prop.SCOPE,
+        },
+        {"grant_type": "authorization_code", "client_id": Prop.CLIENT, "code": Prop.TOKEN, "code_verifier": "x" * 43},
+        {"grant_type": _DEVICE, "client_id": Prop.CLIENT, "device_code": Prop.TOKEN},
+        {"grant_type": _EXCHANGE, "client_id": Prop.CLIENT, "subject_token": Prop.TOKEN, "subject_token_type": _TOKEN},
+    ),
+    "POST /oauth2/auth": (
+        {"client_id": Prop.CLIENT, "redirect_uri": "https://app.example/back", "response_type": "code"},
+        {"csrf": Prop.TICKET_CSRF, "request": "x", "decision": "allow"},
+    ),
+    "POST /oauth2/authorize": (
+        {"client_id": Prop.CLIENT, "redirect_uri": "https://app.example/back", "response_type": "code"},
+    ),
+    "POST /oauth2/device": ({"csrf": Prop.TICKET_CSRF, "user_code": "BCDF-GHJK", "decision": "allow"},),
+    "POST /oauth2/device_authorization": ({"client_id": Prop.CLIENT, "scope": Prop.SCOPE},),
+    "POST /oauth2/introspect": ({"token": Prop.TOKEN, "client_id": Prop.RESOURCE, "client_secret": "x"},),
+    "POST /oauth2/revoke": ({"token": Prop.DEAD_TOKEN, "client_id": Prop.CLIENT},),
     "POST /tokeninfo": ({"token": Prop.TOKEN, "resource_id": Prop.RESOURCE},),
     "POST /system-attributes": (
         {"action": "add", "name": "campaign.words", "value": "x", "csrf": Prop.TICKET_CSRF},
@@ -240,7 +267,7 @@ def straighten(case: Any, chance: random.Random) -> Any:
 
 def written(path: str, body: Json, media_type: str | None) -> tuple[str, Any]:
     """Write a body as a form where the address takes one, as XML where that was drawn and is easy, else as JSON."""
-    if path.endswith(("/login", "/system-attributes", "/search/sign-in", "/search/sign-out", "/search/saved")):
+    if "/oauth2/" in path or path.endswith(_FORMS):
         fields = {name: "" if value is None else str(value) for name, value in body.items()}
         return _FORM, {name: value.encode("utf-8", "replace").decode() for name, value in fields.items()}
     root = _ROOTS.get([part for part in path.split("/") if "{" not in part][-1])

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database
-from muniment.directory.oauth import sessions, tokens
+from muniment.directory.oauth import grant_purge, sessions
 from muniment.ground import clock
 from muniment.ground.clock import SECOND, Instant
 from muniment.server import purge
@@ -133,7 +133,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
     for _ in range(PACED):
         bite = time.perf_counter()
         with database.begin() as cx:
-            assert tokens.purge(cx, now, purge.ROWS) == purge.ROWS
+            assert grant_purge.purge(cx, now, purge.ROWS) == purge.ROWS
         longest = max(longest, time.perf_counter() - bite)
         time.sleep(purge.REST * (time.perf_counter() - bite))
     stop.set()
@@ -141,11 +141,11 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
     left = 2 * DEAD - PACED * purge.ROWS
     while left > 0:
         with database.begin() as cx:
-            gone = tokens.purge(cx, now, LARGER)
+            gone = grant_purge.purge(cx, now, LARGER)
         assert gone == min(left, LARGER)
         left -= gone
     with database.begin() as cx:
-        assert sessions.purge(cx, tokens.PURGE_START, now, LARGER) == (0, tokens.PURGE_START)
+        assert sessions.purge(cx, grant_purge.PURGE_START, now, LARGER) == (0, grant_purge.PURGE_START)
     assert rows(database) <= empty + len(idle) + len(during) + len(during) // 1000 + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
@@ -229,7 +229,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
     with database.begin() as cx:
-        assert sessions.purge(cx, tokens.PURGE_START, clock.now(), purge.ROWS)[0] == purge.ROWS
+        assert sessions.purge(cx, grant_purge.PURGE_START, clock.now(), purge.ROWS)[0] == purge.ROWS
     assert purge.ROWS <= before - tokens_of(database) <= BITE
     print(
         f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {BITE} at a time at most; /health/live "

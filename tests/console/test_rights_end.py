@@ -26,7 +26,7 @@ from muniment.directory.refusals import NotSignedIn
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.ground.clock import SECOND
 from muniment.web.answers.responses import Endpoint
-from tests.console.conftest import Scene
+from tests.console.conftest import BACK, VERIFIER, Application, Scene
 from tests.office import HASH, PASSWORD, page_ticket
 from tests.rights.play import Outcome, Sent, play
 
@@ -61,11 +61,22 @@ USED = {
     ("POST", f"{OAUTH}/tokeninfo"),
     ("POST", f"{REST_OAUTH}/tokeninfo"),
     ("POST", CONSOLE),
+    ("POST", "/dirws/oauth2/token"),
+    ("POST", "/dirws/oauth2/introspect"),
+    ("POST", "/dirws/oauth2/revoke"),
+    ("POST", "/dirws/oauth2/userinfo"),
+    ("POST", "/dirws/oauth2/auth"),
+    ("POST", "/dirws/oauth2/authorize"),
+    ("POST", "/dirws/oauth2/device"),
+    ("POST", "/dirws/oauth2/device_authorization"),
 }
 """Every address that takes a body or writes for somebody with a right."""
 
 AT_ONCE = {
     ("GET", "/dirws/login"),
+    ("GET", "/dirws/oauth2/auth"),
+    ("GET", "/dirws/oauth2/authorize"),
+    ("GET", "/dirws/oauth2/device"),
     ("GET", "/dirws/console"),
     ("GET", CONSOLE),
     ("GET", "/dirws/static/{name}"),
@@ -74,6 +85,13 @@ AT_ONCE = {
     ("DELETE", f"{REST_OAUTH}/{{token}}"),
     ("OPTIONS", f"{REST_OAUTH}/{{token}}"),
     ("GET", "/dirws/rest/openapi.json"),
+    ("GET", "/dirws/oauth2/userinfo"),
+    ("GET", "/dirws/oauth2/jwks"),
+    ("GET", "/dirws/oauth2/.well-known/openid-configuration"),
+    ("GET", "/dirws/.well-known/openid-configuration"),
+    ("GET", "/dirws/.well-known/oauth-authorization-server"),
+    ("GET", "/.well-known/openid-configuration/dirws"),
+    ("GET", "/.well-known/oauth-authorization-server/dirws"),
 }
 """What is asked of one snapshot, and the end of a token, for which the token itself is the right."""
 
@@ -160,6 +178,42 @@ def test_a_refresh_is_refused(scene: Scene, way: str) -> None:
         return end(cx, at, user, someone.access)
 
     outcome, before = form(scene, someone, with_token, "/dirws/login", fields)
+    assert json.loads(outcome.body)["error"] == "invalid_grant"
+    assert rows(scene) == before
+
+
+ENDS_A_TICKET = [way for way in (*OF_THE_USER, "signed out") if way != "group"]
+"""Who is not in the group any more may still allow what needs no rights of an administrator."""
+
+
+@pytest.mark.parametrize("way", ENDS_A_TICKET)
+def test_a_consent_gives_no_code(scene: Scene, way: str) -> None:
+    app, someone = Application(scene), Someone(scene)
+    fields = {"m_csrf": someone.csrf, "decision": "allow", "request": urlencode(app.asked(scope="openid"))}
+    outcome, before = form(scene, someone, (OF_THE_USER | OF_THE_SESSION)[way], "/dirws/oauth2/auth", fields)
+    assert outcome.headers["location"].startswith("/dirws/oauth2/auth?")
+    assert rows(scene) == before
+
+
+@pytest.mark.parametrize("way", ENDS_A_TICKET)
+def test_a_device_is_not_claimed(scene: Scene, way: str) -> None:
+    Application(scene)
+    device = {"client_id": "app", "scope": "openid"}
+    told = scene.browser.post("/dirws/oauth2/device_authorization", data=device).json()
+    someone = Someone(scene)
+    fields = {"m_csrf": someone.csrf, "user_code": told["user_code"], "decision": "allow"}
+    outcome, before = form(scene, someone, (OF_THE_USER | OF_THE_SESSION)[way], "/dirws/oauth2/device", fields)
+    assert outcome.headers["location"] == "/dirws/oauth2/device"
+    assert rows(scene) == before
+
+
+@pytest.mark.parametrize("way", ENDS_A_TICKET)
+def test_a_code_gives_no_tokens(scene: Scene, way: str) -> None:
+    app, someone = Application(scene), Someone(scene)
+    scene.browser.cookies.set(COOKIE, someone.ticket, domain="muniment.test")
+    fields = {"grant_type": "authorization_code", "client_id": "app", "code": app.code(scope="openid")}
+    fields |= {"redirect_uri": BACK, "code_verifier": VERIFIER}
+    outcome, before = form(scene, someone, (OF_THE_USER | OF_THE_SESSION)[way], "/dirws/oauth2/token", fields)
     assert json.loads(outcome.body)["error"] == "invalid_grant"
     assert rows(scene) == before
 

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials, editing
 from muniment.directory.entries.resources import Resource
-from muniment.directory.oauth import grants, token_requests, tokens
+from muniment.directory.oauth import grants, scopes, token_requests, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -49,7 +49,7 @@ def test_a_wrong_client_secret_ends_a_request_before_the_user_counts(
 def _look_up(
     cx: Connection, options: DirectoryOptions, request: TokenRequest, _client: Client, _now: Instant
 ) -> Resource:
-    return token_requests.resource_of(cx, options.names, request["scope"])
+    return scopes.resource_of(cx, options.names, request["scope"])
 
 
 def _decide(
@@ -58,19 +58,19 @@ def _decide(
     assert not password_ok
     client = attempt.client
     grant, refresh_token = tokens.open_grant(cx, client.id, client.id, attempt.basis.id, now, now + 60 * SECOND)
-    return token_requests.issue(cx, options, client, grant, refresh_token, now)
+    return token_requests.issue(cx, options, attempt.request, client, grant, refresh_token, now)
 
 
 def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"grant_type": "client_credentials", "client_id": scene.client_id}
+    asked = {"grant_type": "urn:example:grant", "client_id": scene.client_id}
     refused = ask(scene, **asked)
     assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
     monkeypatch.setitem(
         grants.GRANTS,
-        "client_credentials",
+        "urn:example:grant",
         GrantType(("scope",), _look_up, decide=_decide),
     )
     assert ask(scene, **asked).json()["error_description"] == "The parameter scope is missing."
     assert ask(scene, **asked, scope="resource:Nothing").json()["error"] == "invalid_scope"
     assert ask(scene, **asked, scope="resource:My API").json()["expires_in"] == 60
-    assert "and client_credentials" in ask(scene, grant_type="magic", client_id="app").json()["error_description"]
+    assert "and urn:example:grant" in ask(scene, grant_type="magic", client_id="app").json()["error_description"]

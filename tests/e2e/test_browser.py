@@ -4,9 +4,14 @@ import base64
 import hashlib
 import itertools
 import re
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import httpx
 import pytest
@@ -16,7 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from playwright.sync_api import Browser, HttpCredentials, Page, expect, sync_playwright
 
 from muniment.database.connections import Database
-from muniment.directory.entries import editing, entries, resources
+from muniment.directory.entries import editing, entries, oauth_clients, resources
+from muniment.directory.entries.oauth_clients import ClientSettings
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.front import documentation
@@ -27,6 +33,7 @@ from tests.servers import free_port
 from tests.waiting import PATIENCE, until
 
 NAMES = DirectoryNames()
+VERIFIER = "v" * 43
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENTLY = PATIENCE * 1000
 """Milliseconds that a browser may take for anything."""
@@ -134,6 +141,30 @@ class Place:
             if member:
                 resources.add_to_role(cx, self._resource, made)
         return entries.shown_id(NAMES, made), password
+
+    def application(self, *addresses: str) -> str:
+        """Make a public client with these return addresses; give its authorization request, up to the address."""
+        settings = ClientSettings(redirect_urls=addresses, denied_grants=())
+        with self._database.begin() as cx:
+            client = editing.add_client(cx, f"Application {next(self._numbers)}", clock.now())
+            oauth_clients.write(cx, client, settings, clock.now())
+        digest = hashlib.sha256(VERIFIER.encode()).digest()
+        asked = {
+            "response_type": "code",
+            "client_id": client.name,
+            "scope": "openid resource:Demo+Files",
+            "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+            "code_challenge_method": "S256",
+        }
+        return f"{self.server.base}/dirws/oauth2/auth?{urlencode(asked)}&redirect_uri="
+
+    def redeem(self, request: str, address: str, code: str) -> httpx.Response:
+        """Send the code to the token endpoint, as the application of this request does."""
+        client_id = parse_qs(urlsplit(request).query)["client_id"][0]
+        form = {"grant_type": "authorization_code", "client_id": client_id, "code": code}
+        form |= {"redirect_uri": address, "code_verifier": VERIFIER}
+        token = f"{self.server.base}/dirws/oauth2/token"
+        return httpx.post(token, data=form, verify=str(self.server.data / "tls" / "ca.pem"), trust_env=False)
 
     def long_login(self) -> str:
         """Give the sign-in page's address for a resource with the longest name there can be."""
@@ -344,6 +375,73 @@ def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Pa
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
 
+@pytest.mark.parametrize("mode", ["query", "form_post"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_an_application_sends_a_browser_and_it_comes_back_with_a_code(place: Place, host: str, mode: str) -> None:
+    """Chromium holds the redirect, and the posted answer, against the policy of the page whose form began it."""
+    told: list[dict[str, list[str]]] = []
+    with listening(host, told) as port:
+        address = f"http://{host}:{port}/back"
+        request = place.application(f"http://{host}/back")
+        context = place.browser.new_context()
+        page = context.new_page()
+        place.sign_in(page, *place.person(), f"{request}{quote(address)}&response_mode={mode}&state=1")
+        page.get_by_role("button", name="Allow", exact=True).click()
+        expect(page.get_by_text("You are back")).to_be_visible()
+        context.close()
+    (answer,) = told
+    assert (answer["state"], answer["iss"]) == (["1"], [f"{place.server.base}/dirws"])
+    reply = place.redeem(request, address, answer["code"][0])
+    assert reply.status_code == 200
+    assert reply.json().keys() >= {"access_token", "refresh_token", "id_token"}
+
+
+@contextmanager
+def listening(host: str, told: list[dict[str, list[str]]]) -> Iterator[int]:
+    """An application at a free port of its own machine."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.append(parse_qs(urlsplit(self.path).query))
+            self._answer()
+
+        def do_POST(self) -> None:
+            told.append(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+            self._answer()
+
+        def _answer(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<link rel='icon' href='data:,'><p>You are back")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Listener(HTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    with Listener((host.strip("[]"), 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_a_device_is_connected(place: Place, page: Page) -> None:
+    request = place.application("https://app.example/back")
+    client_id = parse_qs(urlsplit(request).query)["client_id"][0]
+    asked = {"client_id": client_id, "scope": "resource:Demo Files"}
+    authority = str(place.server.data / "tls" / "ca.pem")
+    begin = f"{place.server.base}/dirws/oauth2/device_authorization"
+    told = httpx.post(begin, data=asked, verify=authority, trust_env=False).json()
+    place.sign_in(page, *place.person(), told["verification_uri"])
+    page.get_by_label("Code").fill(told["user_code"].lower())
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("main")).to_contain_text(told["user_code"])
+    page.get_by_role("button", name="Allow", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("may go on")
+
+
 @pytest.mark.parametrize(("width", "scheme"), looks(PHONE))
 def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, width: int, scheme: Any) -> None:
     page.set_viewport_size({"width": width, "height": 700})
@@ -359,6 +457,15 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
         page.goto(f"{place.server.base}{address}")
         fits()
     user_id, password = place.person()
+    request = place.application("https://app.example/back") + quote("https://app.example/back")
+    page.goto(f"{request}&login_hint={'x' * 200}")
+    fits()
+    place.sign_in(page, user_id, password, request)
+    expect(page.get_by_role("heading", name="Allow access?")).to_be_visible()
+    fits()
+    page.goto(f"{place.server.base}/dirws/oauth2/device")
+    fits()
+    page.context.clear_cookies()
     place.sign_in(page, user_id, password)
     expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
     fits()
@@ -465,6 +572,19 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
         sound()
     user_id, password = place.person()
+    request = place.application("https://app.example/back") + quote("https://app.example/back")
+    page.goto(request)
+    sound()
+    place.sign_in(page, user_id, password, request)
+    expect(page.get_by_role("heading", name="Allow access?")).to_be_visible()
+    sound()
+    page.goto(f"{base}/dirws/oauth2/device")
+    sound()
+    page.get_by_label("Code").fill("none")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    sound()
+    context.clear_cookies()
     place.sign_in(page, user_id, password)
     expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
     sound()

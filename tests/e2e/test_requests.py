@@ -41,9 +41,12 @@ _SAME_EVERYWHERE = (
             r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<="secret": ")[^"]+'
             r'|(?<="objectGUID", "values": \[")[^"]+|(?<=cursor=)[\w.%-]+'
             r'|(?<="csrf" value=")[^"]+|(?<="nextPageCookie": ")[^"]+'
+            r'|(?<="kid": ")[^"\n]+|(?<="[nxy]": ")[^"\n]+|(?<="value": "-----BEGIN PUBLIC KEY-----)[^"\n]+'
         ),
         "xxxxxxxx",
     ),
+    (re.compile(r'(?<="device_code": ")[^"]+|(?<="user_code": ")[^"]+|(?<=user_code=)[A-Z-]+'), "xxxxxxxx"),
+    (re.compile(r'(?<="iat": )\d+|(?<="exp": )\d+|(?<="updated_at": )\d+'), "1767323045"),
     (re.compile(r"(?<=\.css\?)\w{12}|(?<=\.svg\?)\w{12}|(?<=\.js\?)\w{12}"), f"{0:012}"),
     (re.compile(r'(?<="seconds_behind": )[\d.]+'), "0.0"),
     (re.compile(r'(?<="r_index_status": ")(?:waiting|done)'), "done"),

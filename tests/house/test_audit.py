@@ -13,14 +13,14 @@ from tests.house.test_tables import TABLES
 RECORDED = {
     "access_role_members", "access_roles", "acl_entries", "acls", "attribute_values", "configurations",
     "custom_attributes", "entries", "memberships", "oauth_clients", "object_types", "objects", "relation_types",
-    "repositories", "resources", "system_attributes", "type_properties", "wastebasket",
+    "repositories", "resources", "signing_keys", "system_attributes", "type_properties", "wastebasket",
 }  # fmt: skip
 """Whoever writes to one of these tables records it, or stands in ``_ELSEWHERE``."""
 
 NOT_RECORDED = {
     "of the audit itself": {"audit_events", "repository_audit_events", "repository_rights_history", "rights_history"},
     "what a sign-in makes; an administrator's end of sessions is recorded by ``sessions``": {
-        "access_tokens", "grants", "tickets",
+        "access_tokens", "assertions", "authorization_codes", "device_codes", "grants", "tickets", "wrong_user_codes",
     },
     "no decision changes them": {"endings", "generation", "keys", "marks", "repository_keys"},
     "the change logs": {"changes", "cuts", "entry_changes"},
@@ -36,6 +36,7 @@ NOT_RECORDED = {
 }  # fmt: skip
 
 _ELSEWHERE = {
+    ("directory/oauth/signing_keys.py", "purge"): "what nobody needs any more goes",
     ("directory/entries/credentials.py", "note_sign_in"): "a sign-in counts wrong passwords and places",
     ("directory/entries/editing.py", "_refresh_units"): "the change of the unit above is recorded",
     ("repository/store/objects/objects.py", "keep_new"): "a new object says its ACL and owner itself",

@@ -30,10 +30,14 @@ NOT_OVER_HTTP = {
     directory_refusals.UnknownClient,
     directory_refusals.UnknownSession,
     directory_refusals.WrongSecret,
+    directory_refusals.AuthorizationRefused,
+    directory_refusals.WrongUserCode,
     repository_refusals.BadExport,
     repository_refusals.BadTypesFile,
 }
-"""Refusals that only the command line meets: sessions are listed and ended there, and exports imported."""
+"""Refusals that only the command line meets: sessions are listed and ended there, and exports imported. Two are told in
+another way: by the answer to a client, and on the page for the code of a device.
+"""
 
 
 def _nothing() -> Any:
@@ -42,7 +46,7 @@ def _nothing() -> Any:
 
 def routes() -> list[Route]:
     """Every address of both halves, the search page included, without spellings with a suffix."""
-    directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing(), _nothing())
+    directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing(), _nothing(), "")
     repository = RepositoryContext(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
     of_page = search_page_routes.table().routes(repository)
     every = [*directory_routes.routes(directory), *repository_routes.routes(repository), *of_page]

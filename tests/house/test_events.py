@@ -10,8 +10,10 @@ from tests.house.test_docs import endpoint, routes
 
 _CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 _UNRECORDED = {
-    "acl list", "agent", "client list", "client sessions", "completion", "content check", "demo", "group list",
-    "group members", "index check", "index report", "index status", "object get", "object list", "object show",
+    "acl list", "agent", "client list", "client sessions", "client show", "completion", "content check", "demo",
+    "group list",
+    "group members", "index check", "index report", "index status", "key list", "object get",
+    "object list", "object show",
     "partition list", "repository list", "repository usage", "resource list", "resource members", "search",
     "serve", "settings", "system list", "tour", "type list", "unit content", "unit list", "user list",
     "user sessions", "user show", "wastebasket list",

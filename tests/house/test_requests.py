@@ -25,7 +25,9 @@ BY_PASSWORD = '-u "anna@staff:$PASSWORD"'
 TABLES: tuple[AddressTable[Any], ...] = (
     front_routes.table(),
     directory_routes.table(DirectoryNames()),
+    directory_routes.root_table(DirectoryNames(), "https://127.0.0.1:8443/dirws"),
     repository_routes.table(RepositoryNames()),
+    repository_routes.metadata_table(RepositoryNames(), ""),
     search_page_routes.table(),
 )
 """Every address there is, with its neutral names."""

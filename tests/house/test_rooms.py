@@ -104,7 +104,8 @@ def test_no_room_below_the_edge_reads_a_clock() -> None:
 def test_an_endpoint_decides_through_the_caller_alone() -> None:
     """Principals that an endpoint was told earlier would outlive the right (decision 0018)."""
     entering = {f"repository/api/context.py:{name}" for name in ("_look_up", "enter_all")}
-    asked_of_nobody = {"repository/api/endpoints/discovery.py:list_repositories", *entering}
+    told_everybody = {"discovery.py:list_repositories", "protected_resource.py:describe"}
+    asked_of_nobody = {*(f"repository/api/endpoints/{each}" for each in told_everybody), *entering}
     found = {
         f"{module.room}:{function.name}"
         for module in modules()

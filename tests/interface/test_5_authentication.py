@@ -44,7 +44,10 @@ def test_5_2_a_user_in_the_role_can_sign_in_to_the_sign_in_page(site: Site) -> N
 
 
 def test_5_3_a_scope_is_tied_to_exactly_one_resource(site: Site) -> None:
-    for scope in ("resource:Demo+Files resource:Other", "resource:", "Demo+Files", "openid", "resource:Unknown", ""):
+    """A token without a resource, which OpenID Connect knows, opens none (ours 25)."""
+    token = site.ask_token(site.world.reader, scope="openid").json()["access_token"]
+    assert site.tokeninfo(token).status_code == 401
+    for scope in ("resource:Demo+Files resource:Other", "resource:", "Demo+Files", "resource:Unknown", ""):
         answer = site.ask_token(site.world.reader, scope=scope)
         assert answer.status_code == 400
         assert answer.json()["error"] in {"invalid_scope", "invalid_request"}
@@ -95,9 +98,13 @@ def test_5_6_a_search_is_authenticated_by_the_token_of_the_repositorys_resource(
     assert site.http.get(f"{site.search_address}?q=x", headers=site.bearer()).status_code == 200
 
 
-def test_5_7_the_authorization_code_grant_is_not_provided(site: Site) -> None:
-    answer = site.http.post(site.login, data={"grant_type": "authorization_code", "client_id": site.world.client_id})
-    assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_grant_type")
+def test_5_7_the_described_flows_give_no_code_and_take_none(site: Site) -> None:
+    """The code grant is ours 26: a code comes of a browser alone."""
+    tokens = site.issue(site.world.reader)
+    form = {"grant_type": "authorization_code", "client_id": site.world.client_id}
+    for code in (tokens["access_token"], tokens["refresh_token"], "x" * 54):
+        answer = site.http.post(site.login, data=form | {"code": code})
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
 def test_5_every_reason_to_refuse_a_user_reads_the_same(site: Site) -> None:

@@ -74,8 +74,9 @@ def test_two_authorization_headers_are_refused_everywhere_before_anything_is_dec
                 assert "2 Authorization headers" in answer.text
                 if path.startswith(prefixes["/rest"]):
                     is_repository(answer, site)
-                elif path == site.login:
-                    is_oauth(answer)
+                elif path == site.login or path.startswith(f"{site.directory}/oauth2/"):
+                    if "html" not in answer.headers["Content-Type"] and "/.well-known/" not in path:
+                        is_oauth(answer)
                 elif path.startswith(site.directory) and "html" not in answer.headers["Content-Type"]:
                     is_directory(answer)
 

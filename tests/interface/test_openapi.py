@@ -194,6 +194,7 @@ def test_a_refusal_is_described_once(document: dict[str, Any]) -> None:
         "directory-rest",
         "directory-v1",
         "token-endpoint",
+        "oauth",
         "page",
         "repository",
         "front-door",

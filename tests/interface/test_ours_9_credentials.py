@@ -275,24 +275,27 @@ def test_a_client_that_does_not_exist_is_the_server_s_fault(site: Site, loop: Lo
         assert (answer.status_code, answer.json()["code"]) == (503, "E_DIRECTORY_UNAVAILABLE")
 
 
+def bearer_challenge(site: Site) -> str:
+    """RFC 6750 3, and RFC 9728 5.1: where the repository says which authorization server lets callers in."""
+    metadata = f"{site.base}/.well-known/oauth-protected-resource{site.repository}"
+    return f'Bearer realm="{site.names.realm}", resource_metadata="{metadata}"'
+
+
 def test_without_a_client_basic_is_neither_offered_nor_taken(lonely: Site, checks: list[str | None]) -> None:
     answer = lonely.http.get(f"{lonely.repository}/types", headers=basic(lonely.world.person()))
     assert answer.status_code == 401
-    realm = lonely.names.realm
-    assert answer.headers.get_list("www-authenticate") == [f'Bearer realm="{realm}"']
+    assert answer.headers.get_list("www-authenticate") == [bearer_challenge(lonely)]
     assert checks == []
 
 
 def test_a_401_offers_basic_first_and_then_bearer(site: Site) -> None:
-    realm = site.names.realm
     answer = site.http.get(f"{site.repository}/types")
     assert answer.status_code == 401
-    assert answer.headers.get_list("www-authenticate") == [
-        f'Basic realm="{realm}", charset="UTF-8"',
-        f'Bearer realm="{realm}"',
-    ]
+    basic_challenge = f'Basic realm="{site.names.realm}", charset="UTF-8"'
+    assert answer.headers.get_list("www-authenticate") == [basic_challenge, bearer_challenge(site)]
     answer = site.http.get(f"{site.repository}/types", headers={"Authorization": "Bearer abc"})
-    assert answer.headers.get_list("www-authenticate")[1] == f'Bearer realm="{realm}", error="invalid_token"'
+    realm, metadata = bearer_challenge(site).split(", ")
+    assert answer.headers.get_list("www-authenticate")[1] == f'{realm}, error="invalid_token", {metadata}'
 
 
 @pytest.mark.parametrize(

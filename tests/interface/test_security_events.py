@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from muniment.directory.administration import decisions
-from muniment.directory.entries import entries, resources
+from muniment.directory.entries import editing, entries, resources
+from muniment.directory.sign_in.passwords import new_secret
 from tests.house.test_docs import endpoint, routes
 from tests.interface.by_rest import Rest
 from tests.interface.changes_by_rest import STEPS, parts
@@ -211,6 +212,43 @@ def programs(site: Site) -> None:
         assert left_by(site, post(path, ticket="x", **at)) == [event("sign-in", "refused", how="ticket for a resource")]
 
 
+def revocation_by_client(site: Site) -> None:
+    reader, form = site.world.reader, {"client_id": site.world.client_id}
+    whose = {"who": reader.id, "client": site.world.client_id, "resource": site.world.resource_name}
+    form["token"] = site.issue(reader)["access_token"]
+    address = f"{site.directory}/oauth2/revoke"
+    for left in ({"result": "done", **whose}, {"result": "refused", "how": "ended before, or of another client"}):
+        assert left_by(site, lambda _: site.http.post(address, data=form)) == [{"event": "revocation", **left}]
+
+
+def token_endpoint(site: Site) -> None:
+    """A service signs in as itself, and acts as nobody without being allowed to."""
+    secret, kept = new_secret()
+    with site.world.directory_db.begin() as cx:
+        entry = editing.add_client(cx, site.world.word(), site.world.clock(), password_hash=kept)
+        resources.add_to_role(cx, resources.by_id(cx, site.world.resource_id), entry)
+    address, auth = f"{site.directory}/oauth2/token", (entry.name, secret)
+    about = {"client": entry.name, "resource": site.world.resource_name}
+    own_id = f"{entry.name}@{site.directory_names.clients_partition}"
+    own = {"grant_type": "client_credentials", "scope": site.world.scope}
+    assert left_by(site, lambda _: site.http.post(address, data=own, auth=auth)) == [
+        event("sign-in", "done", who=own_id, how="client_credentials grant", **about)
+    ]
+    assert left_by(site, lambda _: site.http.post(address, data=own, auth=(entry.name, "x"))) == [
+        event("sign-in", "refused", how="client_credentials grant", **about)
+    ]
+    reader = site.world.reader
+    exchange = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": reader.id,
+        "subject_token_type": site.directory_names.user_id_type,
+        "scope": site.world.scope,
+    }
+    assert left_by(site, lambda _: site.http.post(address, data=exchange, auth=auth)) == [
+        event("impersonation", "refused", on=reader.id, how="token exchange", **about)
+    ]
+
+
 def activation(site: Site) -> None:
     admin, ordinary = site.world.admin(site.directory_names), site.issue(site.world.reader)["access_token"]
     site.administrator()
@@ -406,6 +444,8 @@ DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
     form: {("POST", "/dirws/login")},
     search_page: {("POST", "/search/sign-in"), ("POST", "/search/sign-out")},
     revocation: {("DELETE", f"/dirws/{dialect}/authentication/oauth/{{token}}") for dialect in DIALECTS},
+    revocation_by_client: {("POST", "/dirws/oauth2/revoke")},
+    token_endpoint: {("POST", "/dirws/oauth2/token")},
     activation: {
         ("POST", f"/dirws/{dialect}/resources/{{resource}}/{way}")
         for dialect in DIALECTS

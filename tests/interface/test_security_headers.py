@@ -34,6 +34,8 @@ def faults(answer: httpx.Response, prefix: str) -> list[str]:
     headers, path = answer.headers, answer.request.url.path
     policy, caches = headers.get("content-security-policy", ""), headers.get("cache-control", "")
     static = path.startswith(f"{prefix}/static/")
+    # What clients find of an authorization server, and its public keys, are for every cache.
+    found = ".well-known/" in path or path.endswith("/oauth2/jwks")
     sound = {
         "nosniff": headers.get("x-content-type-options") == "nosniff",
         "referrer policy": headers.get("referrer-policy") == "same-origin",
@@ -43,8 +45,8 @@ def faults(answer: httpx.Response, prefix: str) -> list[str]:
         or not headers.get("content-type", "").startswith("text/html"),
         "silence about what it runs on": not {"server", "x-powered-by"} & set(headers),
         "long life of static files": not (static and answer.status_code == 200) or "immutable" in caches,
-        "short life of the directory's answers": static or not path.startswith(prefix) or "no-store" in caches,
-        "privacy": static or "public" not in caches,
+        "short life of the directory's answers": static or found or not path.startswith(prefix) or "no-store" in caches,
+        "privacy": static or found or "public" not in caches,
         "cookies for HTTPS, for no script": all(_guarded(cookie) for cookie in headers.get_list("set-cookie")),
         "no credentials for other sites": "access-control-allow-credentials" not in headers,
     }

@@ -20,7 +20,7 @@ from muniment.database.connections import Database
 from muniment.directory.administration import decisions
 from muniment.directory.entries import editing, memberships
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import tokens
+from muniment.directory.oauth import grant_purge
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
@@ -171,13 +171,13 @@ class TokenLife(RuleBasedStateMachine):
     @rule()
     def purge(self) -> None:
         with self.office.db.begin() as cx:
-            tokens.purge(cx, self.now, 1000)
+            grant_purge.purge(cx, self.now, 1000)
 
     @rule()
     def sweep(self) -> None:
         """Expired tokens that their grant has outlived are forgotten; its newest never is."""
         with self.office.db.begin() as cx:
-            tokens.purge_expired(cx, tokens.PURGE_START, self.now, 1000)
+            grant_purge.purge_expired(cx, grant_purge.PURGE_START, self.now, 1000)
         for token in self.tokens:
             newest = max(other.ends for other in self.tokens if other.grant is token.grant)
             token.forgotten |= token.ends < min(newest, self.now)

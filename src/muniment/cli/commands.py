@@ -35,6 +35,7 @@ _MODULES = {
     "directory.clients": ("client",),
     "directory.resources": ("resource",),
     "directory.system": ("system",),
+    "directory.keys": ("key",),
     "repository.repositories": ("repository",),
     "repository.types": ("type",),
     "repository.acls": ("acl",),

@@ -100,14 +100,16 @@ def unnamed(decision: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         _acting.reset(token)
 
 
-def event_columns() -> tuple[sa.Column[Any], ...]:
-    """``before`` and ``after`` are JSON objects of what has changed, without secrets. Ids are in the order of time."""
+def event_columns(client: sa.types.TypeEngine[str] | None = None) -> tuple[sa.Column[Any], ...]:
+    """``before`` and ``after`` are JSON objects of what has changed, without secrets. Ids are in the order of time.
+    ``client`` is the type of a client's name.
+    """
     return (
         sa.Column("id", BigId, primary_key=True),
         required("at", sa.BigInteger),
         required("who", sa.String(255)),
         sa.Column("who_uuid", sa.String(36)),
-        sa.Column("client", sa.String(120)),
+        sa.Column("client", client or sa.String(120)),
         required("place", sa.String(60)),
         required("via", sa.String(255)),
         required("action", sa.String(40)),

@@ -117,16 +117,18 @@ class Transactions:
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         common = common_transaction.current(self.database)
+        value: T | _CommittedRefusal
         if common is not None:
-            alone: T = await common.decide(write.decision)
-            return alone
-        if self.database.dialect == "postgresql":
+            value = await common.decide(write.decision)
+        elif self.database.dialect == "postgresql":
             queue = self._joint_queues.get(decision)
             if queue is None:
                 queue = self._joint_queues[decision] = _JointQueue(self._write_round)
-            value: T = await queue.answer(write)
+            value = await queue.answer(write)
         else:
             value = await self._enqueue(write)
+        if isinstance(value, _CommittedRefusal):
+            raise value.refusal
         return value
 
     def _new_write(
@@ -431,12 +433,14 @@ def _decide(
         return _CommittedRefusal(refusal)
 
 
-def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T:
+def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T | _CommittedRefusal:
     (value,) = audit.unnamed(decision, cx, [item], True)
     assert value is not None  # noqa: S101 - a decision about one item alone returns no None
-    if isinstance(value, Refusal):
+    if not isinstance(value, Refusal):
+        return value
+    if not value.keeps_writes:
         raise value
-    return value
+    return _CommittedRefusal(value)
 
 
 def _decide_all_and_commit(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:

@@ -46,14 +46,21 @@ class Dependencies(Protocol):
     def remove_resource(self, cx: Connection, resource: Resource, now: Instant) -> SessionCount:
         """Raises StillGuards, and BadName for the built-in resource."""
 
+    def check_tokens(self, cx: Connection, resource: Resource) -> None:
+        """Raises StillGuards for a resource whose tokens must be opaque, because it guards a repository."""
+
+    def guard_at(self, cx: Connection, address: str) -> str | None:
+        """The identifier of the resource that guards the repository at exactly this address, if one is there."""
+
     def check_client(self, cx: Connection, entry: Entry) -> None:
         """Raises SignsIn if people sign in to the repositories by this client."""
 
 
 @dataclass(frozen=True)
 class Directory:
-    """The context of every endpoint. ``search_path``, below the base address, is empty without a search page.
-    ``descriptions`` has the OpenAPI documents by base address.
+    """The context of every endpoint. ``issuer`` names this directory to clients (RFC 8414 2): its address, whatever
+    other address was asked. ``search_path``, below the base address, is empty without a search page. ``descriptions``
+    has the OpenAPI documents by base address.
     """
 
     transactions: Transactions
@@ -61,6 +68,7 @@ class Directory:
     gate: PasswordGate
     clock: Callable[[], Instant]
     dependencies: Dependencies
+    issuer: str
     search_path: str = ""
     memory: AccessCache = field(default_factory=lambda: Cache(16 << 20))
     answers: AnswerCache = field(default_factory=lambda: Cache(16 << 20))

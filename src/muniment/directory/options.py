@@ -38,6 +38,17 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="Directory attributes that are spelled otherwise in `values`: neutral name = name on the wire."
         ),
     ] = {}
+    scope_prefix: Annotated[
+        str,
+        Doc(
+            description="Prefix of the scopes `roles`, `groups`, `roleids` and `groupids`.",
+            pattern=r"^[A-Za-z0-9._:-]{0,40}$",
+        ),
+    ] = ""
+    user_id_type: Annotated[
+        str,
+        Doc(description="The `subject_token_type` of a token exchange whose `subject_token` is a user id."),
+    ] = "urn:muniment:oauth:user_id"
     form_prefix: Annotated[
         str, Doc(description="Prefix of the sign-in form's fields `username`, `password` and `csrf`.")
     ] = ""

@@ -86,11 +86,67 @@ class SignInRefused(InvalidGrant):
 
 
 class InvalidScope(Refusal):
-    """The scope names no resource that issues tokens, or not the grant's resource (RFC 6749 5.2)."""
+    """The scope is unknown or not the client's, or names no resource that issues tokens, or not the grant's (RFC 6749
+    5.2).
+    """
+
+
+class InvalidTarget(Refusal):
+    """The parameter ``resource`` names no resource that issues tokens, or more than one is asked for (RFC 8707 2)."""
+
+
+class UnauthorizedClient(Refusal):
+    """The client may not use this grant type, or not for this resource (RFC 6749 5.2)."""
 
 
 class UnsupportedGrantType(Refusal):
     """The grant type is not offered (RFC 6749 5.2)."""
+
+
+class BadAuthorization(Refusal):
+    """The client or the return address of an authorization request is wrong: the browser must be led nowhere."""
+
+
+class AuthorizationRefused(Refusal):
+    """The client gets this answer instead of a code; ``code`` is that of RFC 6749 4.1.2.1 or OpenID Connect Core
+    3.1.2.6.
+    """
+
+    def __init__(self, sentence: str, code: str = "invalid_request") -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class UsedAgain(InvalidGrant):
+    """A code or a refresh token was used a second time: what came of it has ended (RFC 9700 4.14.2)."""
+
+    keeps_writes = True
+
+
+class AuthorizationPending(Refusal):
+    """The user of the device has not decided yet (RFC 8628 3.5)."""
+
+    keeps_writes = True
+
+
+class SlowDown(AuthorizationPending):
+    """The device asks too often (RFC 8628 3.5)."""
+
+
+class ExpiredDeviceCode(Refusal):
+    """Nobody has decided in time (RFC 8628 3.5)."""
+
+
+class AccessDenied(Refusal):
+    """The user has refused, or may not go on (RFC 6749 4.1.2.1, RFC 8628 3.5)."""
+
+    keeps_writes = True
+
+
+class WrongUserCode(Refusal):
+    """No device of this user waits with this user code, or they typed too many wrong ones. It is counted."""
+
+    keeps_writes = True
 
 
 class InvalidTokenRequest(Refusal):
@@ -103,6 +159,10 @@ class UnparseableToken(Refusal):
 
 class WrongResource(Refusal):
     """The token was issued for another resource."""
+
+
+class InsufficientScope(Refusal):
+    """The token lacks a scope that the address needs (RFC 6750 3.1)."""
 
 
 class DeadToken(Refusal):

@@ -104,10 +104,15 @@ def table() -> AddressTable[Halves]:
 def tables(halves: Halves) -> list[AddressTable[Any]]:
     address_tables: list[AddressTable[Any]] = [table()]
     if halves.directory is not None:
-        names = halves.directory.options.names
+        names, issuer = halves.directory.options.names, halves.directory.issuer
         address_tables += [directory_routes.table(names), directory_routes.older_table(names)]
+        address_tables.append(directory_routes.root_table(names, issuer))
     if halves.repository is not None:
-        address_tables.append(repository_routes.table(halves.repository.options.names))
+        own = halves.repository.options.names
+        address_tables += [
+            repository_routes.table(own),
+            repository_routes.metadata_table(own, halves.repository.root),
+        ]
         if halves.repository.callers.page is not None:
             address_tables.append(search_page_routes.table())
     return address_tables

@@ -36,11 +36,13 @@ Kind = Literal[
 Result = Literal["done", "refused", "failed"]
 
 KINDS: Mapping[Kind, str] = {
-    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, the search page, or a program's ticket",
+    "sign-in": "a password grant, the grant of a code or a device, the sign-in form, HTTP Basic at a repository, the "
+    "search page, or a program's ticket",
     "sign-out": "the button of the sign-in page, or of the search page",
     "pause": "so many wrong passwords from one place that sign-in pauses there",
     "revocation": "a token ended by its holder, and its grant with it",
-    "impersonation": "a ticket with which a client, a resource or an administrator (`who`) acts as a user (`on`)",
+    "impersonation": "a ticket, or a token by exchange, with which a client, a resource or an administrator (`who`) "
+    "acts as a user (`on`)",
     "activation": "a resource activated, which discloses its secret",
     "system attribute": "a system attribute added, changed or deleted",
     "acl": "an ACL made, changed, removed, or put on an object",

@@ -20,7 +20,7 @@ from muniment.directory.oauth import revocation, tokeninfo
 from muniment.directory.oauth.access import AccessCache
 from muniment.directory.oauth.token_requests import TokenRequest
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
+from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused, UnauthorizedClient
 from muniment.directory.refusals import NotSignedIn as NoTicket
 from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground.clock import Instant
@@ -134,6 +134,7 @@ def password_sign_in(directory: Directory, client_id: str, secret: str, how: str
                 "scope": directory_names.scope(attempt.resource_id),
             },
             attempt.address,
+            issuer=directory.issuer,
         )
         event = oauth.begin_sign_in(attempt.scope, request, how)
         assert event is not None  # noqa: S101 - the password grant has an account
@@ -144,7 +145,7 @@ def password_sign_in(directory: Directory, client_id: str, secret: str, how: str
         except SignInRefused as refusal:
             event.result = "refused"
             raise NotSignedIn(refusal.sentence) from refusal
-        except (InvalidClient, InvalidScope) as refusal:
+        except (InvalidClient, InvalidScope, UnauthorizedClient) as refusal:
             log.error(  # noqa: TRY400 - a wrong setting, not a bug
                 "the directory refuses to sign callers in",
                 client=client_id,

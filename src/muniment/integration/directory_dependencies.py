@@ -19,7 +19,9 @@ from muniment.integration.person_removal import Holdings
 
 
 class RepositoryDependencies(Dependencies):
-    """``holdings`` is asked at each change: None if the repositories run apart."""
+    """``holdings`` is asked at each change: None if the repositories run apart. ``repositories`` is how their addresses
+    begin.
+    """
 
     def __init__(
         self,
@@ -27,7 +29,9 @@ class RepositoryDependencies(Dependencies):
         names: DirectoryNames,
         clock: Callable[[], Instant],
         holdings: Callable[[], Holdings | None],
+        repositories: str = "",
     ) -> None:
+        self._repositories = repositories
         self._directory, self._names, self._clock, self._holdings = directory, names, clock, holdings
 
     def rename(self, cx: Connection, entry: Entry, name: str, now: Instant) -> Entry:
@@ -46,6 +50,15 @@ class RepositoryDependencies(Dependencies):
     def remove_resource(self, cx: Connection, resource: Resource, now: Instant) -> SessionCount:
         with _advised():
             return guards.remove_resource(cx, _snapshot(self._holdings()), resource, now)
+
+    def check_tokens(self, cx: Connection, resource: Resource) -> None:
+        guards.check_tokens(cx, _snapshot(self._holdings()), resource)
+
+    def guard_at(self, _cx: Connection, address: str) -> str | None:
+        snapshot = _snapshot(self._holdings())
+        if snapshot is None or not address.startswith(self._repositories):
+            return None
+        return guards.guard_at(snapshot, address.removeprefix(self._repositories))
 
     def check_client(self, cx: Connection, entry: Entry) -> None:
         holdings = self._holdings()

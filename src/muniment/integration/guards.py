@@ -9,6 +9,7 @@ The directory's decisions about rights are locked first: of two changes at one t
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from urllib.parse import quote, unquote
 
 from sqlalchemy.engine import Connection
 
@@ -23,7 +24,7 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.bulk.exports import progress as unfinished_imports
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.refusals import InUse
+from muniment.repository.refusals import InUse, UnknownRepository
 from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls, name_keys
 
@@ -68,6 +69,30 @@ def remove_resource(
             "This directory runs apart from the repositories and cannot know whether one depends on this resource."
         )
     return resource_decisions.remove_resource(directory, resource, now)
+
+
+def check_tokens(directory: Connection, snapshot: Snapshot | None, resource: resources.Resource) -> None:
+    """Who enters a repository is asked at each request, so its tokens are opaque. Raises StillGuards."""
+    version_stamps.lock_rights(directory)
+    if snapshot is None:
+        return
+    with snapshot() as repository:
+        dependents = repositories.guarded_by(repository, resource.id)
+    if dependents:
+        names = ", ".join(repr(each.name) for each in dependents)
+        raise StillGuards(f"This resource guards {names}: its access tokens stay opaque.")
+
+
+def guard_at(snapshot: Snapshot, encoded_name: str) -> str | None:
+    """Which resource guards the repository of this name, as addresses spell it."""
+    name = unquote(encoded_name)
+    if quote(name, safe="") != encoded_name:
+        return None
+    try:
+        with snapshot() as repository:
+            return repositories.find_open(repository, name).resource_id
+    except UnknownRepository:
+        return None
 
 
 def rename(

@@ -15,7 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from muniment.database.connections import Busy, Database, Half
 from muniment.directory import audit as directory_audit
 from muniment.directory.entries import changes
-from muniment.directory.oauth import sessions, tokens
+from muniment.directory.oauth import grant_purge, sessions
+from muniment.directory.oauth.grant_purge import PurgeProgress
 from muniment.ground import clock
 from muniment.installation.layout import Installation
 from muniment.repository import audit as repository_audit
@@ -35,7 +36,7 @@ log = structlog.get_logger("muniment.purge")
 def run(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     """``database`` is that of the first half that runs here."""
     ready()
-    settings, progress = installation.settings, tokens.PURGE_START
+    settings, progress = installation.settings, grant_purge.PURGE_START
     with ExitStack() as stack:
         databases: dict[Half, Database] = {settings.halves[0]: database}
         for half in settings.halves[1:]:
@@ -52,7 +53,7 @@ def run(installation: Installation, database: Database, stop: threading.Event, r
                 log.warning("purge postponed", reason=type(error).__name__)
 
 
-def _purge_sessions(database: Database, progress: tokens.PurgeProgress, stop: threading.Event) -> tokens.PurgeProgress:
+def _purge_sessions(database: Database, progress: PurgeProgress, stop: threading.Event) -> PurgeProgress:
     def bite(cx: Connection) -> int:
         nonlocal progress
         row_count, progress = sessions.purge(cx, progress, clock.now(), ROWS)

@@ -370,6 +370,24 @@ def test_a_joint_decision_that_fails_is_taken_for_each_alone(transactions: Trans
     assert kept(transactions) == [1, 7, 49]
 
 
+def test_a_refusal_of_a_joint_decision_alone_keeps_its_writes_if_it_says_so(directory_db: Database) -> None:
+    def decide(cx: Connection, numbers: Sequence[int], alone: bool) -> list[int | Refusal | None]:
+        if not alone:
+            return [None] * len(numbers)
+        (number,) = numbers
+        cx.execute(sa.text("INSERT INTO numbers VALUES (:number)"), {"number": number})
+        return [Counted("No, and it counts.") if number % 2 else Malformed("No.")]
+
+    transactions = Transactions(directory_db)
+    with directory_db.begin() as cx:
+        cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+    assert [type(answer) for answer in joined(transactions, decide, 1, 2)] == [Counted, Malformed]
+    assert [type(answer) for answer in joined(transactions, decide, 3)] == [Counted]
+    assert kept(transactions) == [1, 3]
+    with directory_db.begin() as cx:
+        cx.execute(sa.text("DROP TABLE numbers"))
+
+
 def test_on_postgresql_too_a_joint_decision_is_taken_for_those_who_wait(directory_db: Database) -> None:
     transactions = Transactions(directory_db)
     with directory_db.begin() as cx:

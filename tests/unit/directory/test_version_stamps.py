@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import Database, directory_tables
 from muniment.directory import version_stamps
 from muniment.directory.entries import attributes, editing, memberships, oauth_clients, resources
-from muniment.directory.oauth import revocation, sessions, tokens
+from muniment.directory.oauth import grant_purge, revocation, sessions
 from muniment.directory.refusals import DeadToken
 from muniment.directory.version_stamps import VersionStamps
 from muniment.ground import clock
@@ -23,7 +23,20 @@ DECIDES_NOTHING = {
 }
 """Columns that access does not hang on."""
 
-UNWATCHED = {"grants", "access_tokens", "endings", "tickets", "keys", "system_attributes", "configurations"}
+UNWATCHED = {
+    "authorization_codes",
+    "device_codes",
+    "wrong_user_codes",
+    "signing_keys",
+    "assertions",
+    "grants",
+    "access_tokens",
+    "endings",
+    "tickets",
+    "keys",
+    "system_attributes",
+    "configurations",
+}
 UNWATCHED |= {"custom_attributes", "entry_changes", "audit_events", "rights_history"}
 """Tables that access does not hang on. A new table has to be put here, or be watched."""
 
@@ -93,12 +106,15 @@ def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: I
 
 
 ENDS_TOKENS = {
-    "grants": {"id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked"},
+    "grants": {"id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked", "scopes", "made", "actor_id"},
     "access_tokens": {"digest", "id", "grant_id", "expires"},
 }
 """The columns on which an answer about an access token depends. The other columns of these tables are below."""
 
-ENDS_NOTHING = {"grants": {"refresh_digest", "created", "live_bound"}, "access_tokens": {"issued"}}
+ENDS_NOTHING = {
+    "grants": {"refresh_digest", "created", "live_bound", "authenticated", "source_id", "family", "rotated"},
+    "access_tokens": {"issued"},
+}
 
 
 def endings(office: Office) -> str:
@@ -146,7 +162,7 @@ def test_a_purge_of_what_is_over_leaves_the_mark_of_endings_alone(office: Office
     before = endings(office)
     for _ in range(3):
         with office.db.begin() as cx:
-            sessions.purge(cx, tokens.PURGE_START, clock.now(), 100)
+            sessions.purge(cx, grant_purge.PURGE_START, clock.now(), 100)
     with office.db.read() as cx:
         left = [cx.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one() for table in ENDS_TOKENS]
     assert left == [1, 1], "all but the living grant and its token"

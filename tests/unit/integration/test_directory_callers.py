@@ -30,7 +30,7 @@ def test_a_refusal_of_the_directory_means_what_its_code_at_the_address_means(
     gate = PasswordGate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
     options = DirectoryOptions()
     apart = RepositoryDependencies(directory_db, options.names, lambda: now, lambda: None)
-    directory = Directory(Transactions(directory_db), options, gate, lambda: now, apart)
+    directory = Directory(Transactions(directory_db), options, gate, lambda: now, apart, "https://muniment.test/dirws")
     try:
         with patch.object(tokeninfo, "verify", side_effect=refusal), pytest.raises(NotSignedIn):
             directory_callers.token_question(directory)("token", "resource")

@@ -1,11 +1,14 @@
 """Commands about OAuth clients."""
 
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
+from muniment.cli.directory import client_settings
 from muniment.cli.directory.entries import (
     SESSION_HEADS,
     Description,
@@ -18,9 +21,10 @@ from muniment.cli.directory.entries import (
     state_of,
 )
 from muniment.cli.running import Group, Rows
-from muniment.directory.administration import decisions
-from muniment.directory.entries import editing, entries, names
+from muniment.directory.administration import client_decisions, client_documents, decisions
+from muniment.directory.entries import editing, entries, names, oauth_clients
 from muniment.directory.oauth import sessions
+from muniment.directory.refusals import BadName
 from muniment.directory.sign_in import passwords
 from muniment.installation.data_folder import DataFolder
 
@@ -38,13 +42,26 @@ ClientName = Annotated[str, typer.Argument(metavar="NAME", help="The client_id."
 @client_commands.acts("add")
 def add_client(
     data: DataFolder,
-    name: ClientName,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")] = "",
     description: Description = "",
+    document: Annotated[
+        Path | None,
+        typer.Option("--document", help="A Client ID Metadata Document, which says all of it. Nothing is fetched."),
+    ] = None,
     confidential: Annotated[
         bool, typer.Option("--confidential", help="The client has a secret, which is generated and printed once.")
     ] = False,
 ) -> None:
-    """Register an OAuth client: public, unless --confidential is given."""
+    """Register an OAuth client: public, unless --confidential is given or its document names keys."""
+    if document is not None:
+        told = client_documents.read(document.read_bytes())
+        if name not in ("", told.client_id):
+            raise BadName(f"The client of this document is {told.client_id}.")
+        with data.begin("directory") as cx:
+            made = editing.add_client(cx, told.client_id, data.now, description=description or told.description)
+            client_decisions.set_settings(cx, made, told.settings, data.now)
+        terminal.line(told.client_id)
+        return
     secret, password_hash = passwords.new_secret() if confidential else (None, None)
     with data.begin("directory") as cx:
         editing.add_client(cx, name, data.now, password_hash=password_hash, description=description)
@@ -98,6 +115,50 @@ def set_client(
         decisions.set_locked(cx, entry, locked, data.now)
     if description is not None:
         editing.set_description(cx, entry, description, data.now)
+
+
+@client_commands.reads("show", "Setting", "Value")
+def show_client(cx: Connection, name: ClientName) -> Rows:
+    """Show what is set of a client, and how it authenticates."""
+    entry = entries.find_client(cx, name)
+    return client_settings.rows(oauth_clients.read(cx, [entry.id])[entry.id])
+
+
+@client_commands.writes("configure")
+def configure_client(
+    data: DataFolder,
+    cx: Connection,
+    name: ClientName,
+    redirects: client_settings.Redirects = None,
+    allowed: client_settings.Allowed = None,
+    denied: client_settings.Denied = None,
+    pkce: client_settings.Pkce = None,
+    keys: client_settings.Keys = None,
+    takes_endpoint_audience: client_settings.EndpointAudience = None,
+    default_resource: client_settings.DefaultResource = None,
+    may_administer: client_settings.MayAdminister = None,
+    rotate: client_settings.Rotate = None,
+    allow_impersonation: client_settings.Impersonate = None,
+) -> str:
+    """Say how a client may get tokens, and for what. What it may no longer have ends."""
+    entry = entries.find_client(cx, name)
+    settings = oauth_clients.read(cx, [entry.id])[entry.id]
+    changes = client_settings.changed(
+        *(cx, data.settings.directory.names, settings),
+        redirects=redirects,
+        allowed=allowed,
+        denied=denied,
+        keys=keys,
+        default_resource=default_resource,
+        rotate=rotate,
+        pkce=pkce,
+        takes_endpoint_audience=takes_endpoint_audience,
+        may_administer=may_administer,
+        allow_impersonation=allow_impersonation,
+    )
+    return describe_ended(
+        client_decisions.set_settings(cx, entry, msgspec.structs.replace(settings, **changes), data.now)
+    )
 
 
 @client_commands.acts("secret")

@@ -62,10 +62,38 @@ def list_resources(data: DataFolder, cx: Connection) -> Rows:
 
 
 @resource_commands.writes("set")
-def set_resource(data: DataFolder, cx: Connection, name: ResourceName, description: NewDescription = None) -> None:
-    """Set the description of a resource."""
+def set_resource(
+    data: DataFolder,
+    cx: Connection,
+    name: ResourceName,
+    description: NewDescription = None,
+    address: Annotated[
+        str | None, typer.Option("--address", help="The URL by which clients may ask for it; empty for none.")
+    ] = None,
+    token_format: Annotated[
+        str | None,
+        typer.Option("--tokens", help="opaque, or signed by RS256 or ES256; another ends its grants."),
+    ] = None,
+    token_seconds: Annotated[
+        int | None, typer.Option("--token-seconds", help="How long a signed token lives; 300 if not set.")
+    ] = None,
+) -> str | None:
+    """Set the description of a resource, its address, or of which form its access tokens are."""
+    target = _resource(data, cx, name)
     if description is not None:
-        resources.set_description(cx, _resource(data, cx, name), description)
+        resources.set_description(cx, target, description)
+    if address is None and token_format is None and token_seconds is None:
+        return None
+    snapshot = repository_snapshot(data)
+    return describe_ended(
+        resource_decisions.set_tokens(
+            *(cx, target, data.now),
+            address=target.address if address is None else address or None,
+            token_format=token_format or target.token_format,
+            token_seconds=token_seconds or target.token_seconds,
+            check=lambda cx, resource: guards.check_tokens(cx, snapshot, resource),
+        )
+    )
 
 
 @resource_commands.writes("rename")

@@ -1,6 +1,6 @@
 """What may an administrator change about a resource and its access role? Who loses their right there is signed out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import get_args
 
 from sqlalchemy.engine import Connection
@@ -10,7 +10,7 @@ from muniment.directory.administration.rules import living_grants, somebody_admi
 from muniment.directory.entries import editing, entries, resources
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import ADMINISTRATORS, Entry, Kind
-from muniment.directory.oauth import sessions
+from muniment.directory.oauth import sessions, tokens
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName, NameInUse, NobodyAdministers, UnknownResource
@@ -117,6 +117,29 @@ def deactivate(cx: Connection, resource_id: str, secret: str, now: Instant) -> t
     return resource, set_status(cx, resource, now, activated=False)
 
 
+def set_tokens(
+    cx: Connection,
+    resource: Resource,
+    now: Instant,
+    *,
+    address: str | None,
+    token_format: str,
+    token_seconds: int | None,
+    check: Callable[[Connection, Resource], None],
+) -> SessionCount:
+    """By which address clients may ask for a resource, and what its access tokens are. With another format its grants
+    end, so that no token is of a form that its API does not take. Raises BadAttribute, NameTaken, and what ``check``
+    raises for a resource that guards a repository.
+    """
+    version_stamps.lock_rights(cx)
+    if token_format != "opaque":  # noqa: S105 - no password
+        check(cx, resource)
+    resources.change(cx, resource, address=address or None, token_format=token_format, token_seconds=token_seconds)
+    if token_format == resource.token_format:
+        return SessionCount()
+    return SessionCount(tokens.end(cx, "resource", resource.id, now))
+
+
 def set_impersonation(
     cx: Connection, resource: Resource, allowed: bool, only: Sequence[str], now: Instant
 ) -> SessionCount:
@@ -125,7 +148,8 @@ def set_impersonation(
     """
     version_stamps.lock_rights(cx)
     resources.change(cx, resource, allow_impersonation=allowed, impersonate_list=tuple(only))
-    return SessionCount(0, tickets.end_acting(cx, now, resource_id=resource.id))
+    exchanged = tokens.end_exchanged(cx, "resource", resource.id, now)
+    return SessionCount(exchanged, tickets.end_acting(cx, now, resource_id=resource.id))
 
 
 def remove_resource(cx: Connection, resource: Resource, now: Instant) -> SessionCount:

@@ -36,7 +36,7 @@ async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes 
     return token_verification.recall(directory.answers, present, body, directory.clock())
 
 
-@events.tells("sign-in", "pause")
+@events.tells("sign-in", "pause", "impersonation")
 async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     form = _form(body, directory)
     return None if form is None else await oauth.token(Request(scope), directory, form)

@@ -1,7 +1,6 @@
 """The OAuth surface: issue, refresh, verify and revoke tokens (given 4.1, 4.3, 4.4)."""
 
 import asyncio
-import base64
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -9,47 +8,48 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.directory.api import spelling
+from muniment.directory.api import client_authentication, spelling
 from muniment.directory.api.rest import dialect
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
-from muniment.directory.entries.names import resource_name
-from muniment.directory.oauth import clients, grants, revocation
+from muniment.directory.entries import resources
+from muniment.directory.entries.names import user_id
+from muniment.directory.oauth import grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.directory.oauth.access import User
 from muniment.directory.oauth.token_requests import (
     JointRequest,
     PasswordCheck,
-    TokenAttempt,
     TokenRequest,
     TokenResponse,
 )
 from muniment.directory.refusals import (
+    AccessDenied,
     AccessEnded,
+    AuthorizationPending,
+    BadAuthorization,
+    CannotImpersonate,
     DeadToken,
+    ExpiredDeviceCode,
     InvalidClient,
     InvalidGrant,
     InvalidScope,
+    InvalidTarget,
     InvalidTokenRequest,
     SignInRefused,
+    SlowDown,
+    UnauthorizedClient,
     UnknownResource,
     UnparseableToken,
     UnsupportedGrantType,
+    UsedAgain,
     WrongResource,
 )
 from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground import events, json_text
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import (
-    Forged,
-    InsecureTransport,
     Malformed,
-    MethodNotAllowed,
-    NotStored,
-    Overloaded,
-    TimedOut,
-    TooLarge,
-    UnsupportedMediaType,
 )
 from muniment.web.answers.responses import ErrorCode, Table
 from muniment.web.requests import bodies
@@ -60,18 +60,19 @@ LOGIN: Table = {
     InvalidClient: ErrorCode(401, "invalid_client"),
     InvalidGrant: ErrorCode(400, "invalid_grant"),
     SignInRefused: ErrorCode(400, "invalid_grant"),
+    CannotImpersonate: ErrorCode(400, "invalid_request"),
     InvalidScope: ErrorCode(400, "invalid_scope"),
+    InvalidTarget: ErrorCode(400, "invalid_target"),
+    UnauthorizedClient: ErrorCode(400, "unauthorized_client"),
+    UsedAgain: ErrorCode(400, "invalid_grant"),
+    BadAuthorization: ErrorCode(400, "invalid_request"),
+    AuthorizationPending: ErrorCode(400, "authorization_pending"),
+    SlowDown: ErrorCode(400, "slow_down"),
+    ExpiredDeviceCode: ErrorCode(400, "expired_token"),
+    AccessDenied: ErrorCode(400, "access_denied"),
     UnsupportedGrantType: ErrorCode(400, "unsupported_grant_type"),
     UnknownResource: ErrorCode(400, "invalid_request"),
-    Forged: ErrorCode(403, "invalid_request"),
-    Malformed: ErrorCode(400, "invalid_request"),
-    UnsupportedMediaType: ErrorCode(400, "invalid_request"),
-    MethodNotAllowed: ErrorCode(405, "invalid_request"),
-    InsecureTransport: ErrorCode(403, "invalid_request"),
-    TimedOut: ErrorCode(408, "invalid_request"),
-    TooLarge: ErrorCode(413, "invalid_request"),
-    Overloaded: ErrorCode(503, "temporarily_unavailable"),
-    NotStored: ErrorCode(507, "temporarily_unavailable"),
+    **spelling.OF_TRANSPORT,
 }
 
 TOKENINFO: Table = {
@@ -113,13 +114,20 @@ _LONGEST_BODY = 65_536
 _VERIFICATION = msgspec.json.Decoder(Verification)
 
 
-@events.tells("sign-in", "sign-out", "pause")
+@events.tells("sign-in", "sign-out", "pause", "impersonation")
 async def login(request: Request, directory: Directory) -> Response:
     """Issue or refresh a token, or take the form of the sign-in page. Only the page's forms have a hidden field."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
     document = await token(request, directory, form)
+    return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
+
+
+@events.tells("sign-in", "pause", "impersonation")
+async def token_endpoint(request: Request, directory: Directory) -> Response:
+    """Issue or refresh a token, and nothing else (RFC 6749 3.2)."""
+    document = await token(request, directory, await bodies.form(request))
     return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
 
 
@@ -131,7 +139,7 @@ async def token(request: Request, directory: Directory, form: Mapping[str, str])
     """
     # 1. Read the request. A program sent it, even if its Accept prefers HTML by default, as Java's does.
     request.scope["muniment.page"] = False
-    token_request = read_token_request(request, form)
+    token_request = read_token_request(request, directory, form)
     event = begin_sign_in(request.scope, token_request, f"{token_request.grant_type} grant")
     # 2 to 5.
     response = await issue(directory, token_request, request.scope, event)
@@ -147,28 +155,54 @@ async def issue(
     A pause that begins is a second security event in ``scope``. Raises InvalidClient, Overloaded, and the refusals of
     the grant type.
     """
+    try:
+        return await _issue(directory, token_request, scope, event)
+    except InvalidClient:
+        if token_request.raw is None:
+            raise
+        raw = token_request.raw
+    read_otherwise = msgspec.structs.replace(token_request, client_id=raw.client_id, client_secret=raw.secret, raw=None)
+    return await _issue(directory, read_otherwise, scope, event)
+
+
+async def _issue(
+    directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: events.Event | None
+) -> TokenResponse:
     options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
-    if joint is not None and not token_request.client_secret:
+    if joint is not None and not token_request.client_secret and token_request.assertion is None:
         # There is no secret and no password to check: the decision looks everything up.
         return await directory.transactions.write_jointly(joint, JointRequest(token_request, None))
     # 2. Look up the client, and what the grant type needs, in one snapshot.
     attempt = await directory.transactions.read(
         grants.look_up, options, directory.clients, token_request, directory.clock()
     )
-    password_check = grants.find(token_request.grant_type).check
+    grant = grants.find(token_request.grant_type)
+    password_check = grant.check
     user_password = None if password_check is None else password_check(attempt)
+    if grant.acts_as is not None:
+        event = events.begin(scope, "impersonation", how="token exchange", on=grant.acts_as(attempt.basis))
     if event is not None:
-        event.client, event.resource = token_request.client_id, resource_name(token_request.parameters.get("scope", ""))
+        event.client = token_request.client_id
+        resource = None if grant.asked is None else grant.asked(attempt.basis).resource
+        event.resource = None if resource is None else resources.shown_name(options.names, resource)
         event.who = token_request.account if user_password is not None and user_password.user_exists else None
+    if attempt.signs_in is not None:
+        # The user has signed in before, in a browser.
+        who, resource_name = attempt.signs_in
+        how, client_id = f"{grant.made} grant", token_request.client_id
+        events.begin(scope, "sign-in", how=how, who=who, client=client_id, resource=resource_name)
     # 3. Authenticate the client.
-    await _authenticate(directory, attempt)
+    await client_authentication.authenticate(directory, attempt.client, token_request.proof, token_request.address)
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
     if joint is not None:
         return await directory.transactions.write_jointly(joint, JointRequest(token_request, attempt.client))
     try:
-        return await directory.transactions.write(grants.decide, options, attempt, password_ok, directory.clock())
+        response = await directory.transactions.write(grants.decide, options, attempt, password_ok, directory.clock())
+        if event is not None and password_check is None:
+            event.who = user_id(token_request.client_id, options.names.clients_partition)
+        return response  # noqa: TRY300 - the refusal below is of the decision
     except SignInRefused as refusal:
         if event is not None:
             event.reason = refusal.reason
@@ -246,42 +280,23 @@ async def preflight(_request: Request, _directory: Directory) -> Response:
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 
-def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
-    """The secret comes in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
-    InvalidClient.
-    """
-    basic = _basic(request)
-    if basic is None:
-        return _require(parameters, "client_id"), parameters.get("client_secret")
-    client_id, secret = basic
-    if "client_secret" in parameters:
-        raise InvalidTokenRequest("The client authenticates twice: use the body or the Authorization header, not both.")
-    if parameters.get("client_id", client_id) != client_id:
-        raise InvalidTokenRequest("The client_id of the body differs from the client in the Authorization header.")
-    return client_id, secret or None
-
-
-def read_token_request(request: Request, form: Mapping[str, str]) -> TokenRequest:
+def read_token_request(request: Request, directory: Directory, form: Mapping[str, str]) -> TokenRequest:
     """Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
     # A parameter without a value counts as missing (RFC 6749 3.2).
     parameters = {name: value for name, value in form.items() if value}
-    client_id, client_secret = client(request, parameters)
+    proof = client_authentication.read(request, parameters)
     grant_type = _require(parameters, "grant_type")
     grant = grants.find(grant_type)
     for name in grant.parameters:
         _require(parameters, name)
-    account = None if grant.account is None else parameters[grant.account]
-    return TokenRequest(grant_type, client_id, client_secret, account, parameters, caller_address(request))
-
-
-async def _authenticate(directory: Directory, attempt: TokenAttempt[Any]) -> None:
-    request, secret_hash = attempt.request, attempt.client.secret_hash
-    if secret_hash is None:
-        return
-    asker = clients.asker(request.client_id, request.address)
-    check = directory.gate.check(secret_hash, request.client_secret or "", asker, directory.clock())
-    if not await asyncio.wrap_future(check):
-        raise InvalidClient(clients.REFUSED)
+    account = None if grant.account is None else parameters.get(grant.account, proof.client_id)
+    return TokenRequest(
+        *(grant_type, proof.client_id, proof.secret, account, parameters, caller_address(request)),
+        assertion=proof.assertion,
+        raw=proof.raw,
+        issuer=directory.issuer,
+        find_address=directory.dependencies.guard_at,
+    )
 
 
 async def _check(directory: Directory, check: PasswordCheck) -> bool:
@@ -294,26 +309,3 @@ def _require(parameters: Mapping[str, str], name: str) -> str:
     if name not in parameters:
         raise InvalidTokenRequest(f"The parameter {name} is missing.")
     return parameters[name]
-
-
-def _basic(request: Request) -> tuple[str, str] | None:
-    if not any(name == b"authorization" for name, _ in request.scope["headers"]):  # nearly always
-        return None
-    values = [value.strip() for value in request.headers.getlist("authorization")]
-    credentials = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
-    if not credentials:
-        return None
-    scheme, _, encoded = credentials[0].partition(" ")
-    if len(credentials) > 1 or scheme.lower() != "basic":
-        raise InvalidClient("The client may authenticate by HTTP Basic or in the body, in no other way.")
-    try:
-        client_id, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode("utf-8").partition(":")
-        # The client form-encodes both parts before it joins them (RFC 6749 2.3.1).
-        client_id, secret = (
-            bodies.form_value(part.encode("utf-8"), "The Authorization header") for part in (client_id, secret)
-        )
-    except (ValueError, Malformed) as error:
-        raise InvalidClient("The Authorization header cannot be read as HTTP Basic.") from error
-    if not colon or not client_id:
-        raise InvalidClient("The Authorization header names no client.")
-    return client_id, secret

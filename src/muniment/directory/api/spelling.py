@@ -7,9 +7,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.directory.console import frame
+from muniment.directory.oauth.discovery import AUTHORIZE
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.ground.refusals import UnknownAddress
-from muniment.web.answers.responses import SHARED, ErrorCode, Shape, json_response
+from muniment.ground.refusals import (
+    Forged,
+    InsecureTransport,
+    Malformed,
+    MethodNotAllowed,
+    NotStored,
+    Overloaded,
+    TimedOut,
+    TooLarge,
+    UnknownAddress,
+    UnsupportedMediaType,
+)
+from muniment.web.answers.responses import SHARED, ErrorCode, Shape, Table, json_response
 
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 """For every answer that holds a token (RFC 6749 5.1)."""
@@ -19,6 +31,20 @@ _OF_PROGRAMS = ("/rest/", "/v1/")
 
 _GIVEN = "/v1/authentication/oauth/"
 """Its errors have the shape that was given (given 7)."""
+
+_OAUTH_PAGES = (AUTHORIZE, "/oauth2/authorize", frame.DEVICE)
+OF_TRANSPORT: Table = {
+    Forged: ErrorCode(403, "invalid_request"),
+    Malformed: ErrorCode(400, "invalid_request"),
+    UnsupportedMediaType: ErrorCode(400, "invalid_request"),
+    MethodNotAllowed: ErrorCode(405, "invalid_request"),
+    InsecureTransport: ErrorCode(403, "invalid_request"),
+    TimedOut: ErrorCode(408, "invalid_request"),
+    TooLarge: ErrorCode(413, "invalid_request"),
+    Overloaded: ErrorCode(503, "temporarily_unavailable"),
+    NotStored: ErrorCode(507, "temporarily_unavailable"),
+}
+"""How the OAuth shape names what is wrong with a request before anybody reads its parameters."""
 
 _OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
 
@@ -70,6 +96,15 @@ def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
     return json_response(OAuthError(error_code.code, _description(sentence)), error_code.status, headers)
 
 
+def bearer(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
+    """The challenge names the error (RFC 6750 3)."""
+    headers = dict(NEVER_STORED)
+    if error_code.status in (401, 403):
+        code = "" if error_code.code == "not_signed_in" else f' error="{error_code.code}"'
+        headers["WWW-Authenticate"] = f"Bearer{code}"
+    return json_response(OAuthError(error_code.code, _description(sentence)), error_code.status, headers)
+
+
 def login(names: DirectoryNames) -> Shape:
     page = frame.page_shape(names)
 
@@ -89,6 +124,12 @@ def shape(options: DirectoryOptions) -> Shape:
         path = _below(beginnings, request.scope["path"])
         if path == "/login":
             return at_login(
+                request, ErrorCode(error_code.status, _OAUTH_CODES.get(error_code.status, "invalid_request")), sentence
+            )
+        if path in _OAUTH_PAGES:
+            return page(request, error_code, sentence)
+        if path.startswith("/oauth2/"):
+            return oauth(
                 request, ErrorCode(error_code.status, _OAUTH_CODES.get(error_code.status, "invalid_request")), sentence
             )
         if path == "/console" or path.startswith("/console/"):

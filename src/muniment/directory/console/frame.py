@@ -3,7 +3,7 @@
 import base64
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sqlalchemy.engine import Connection
@@ -11,13 +11,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.directory.entries import system
+from muniment.directory.oauth.discovery import AUTHORIZE
 from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import BadAuthorization, NotSignedIn
 from muniment.ground import clock
+from muniment.ground.refusals import Forged
 from muniment.web.answers import browser, pages
-from muniment.web.answers.responses import ErrorCode, Shape
+from muniment.web.answers.responses import ErrorCode, Shape, Table
 from muniment.web.requests import accept
 
+DEVICE = "/oauth2/device"
+
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
+_OAUTH_PAGE = re.compile(rf"({AUTHORIZE}|{DEVICE})(\?[A-Za-z0-9._~%=&+-]*)?")
+
+AUTHORIZATION: Table = {
+    BadAuthorization: ErrorCode(400, "invalid_request"),
+    NotSignedIn: ErrorCode(303, "not_signed_in"),
+    Forged: ErrorCode(403, "forged"),
+}
+"""For the pages of an authorization."""
 
 Cookie = Literal["ticket", "form", "browser"]
 """``ticket`` is that of a sign-in, ``form`` a random value for forms while nobody is signed in, ``browser`` one that
@@ -45,12 +58,24 @@ def place(request: Request, names: DirectoryNames) -> str:
 
 
 def draw(
-    request: Request, names: DirectoryNames, template: str, values: Mapping[str, Any], status: int = 200
+    request: Request,
+    names: DirectoryNames,
+    template: str,
+    values: Mapping[str, Any],
+    status: int = 200,
+    *,
+    scripts: bool = False,
+    forms: Sequence[str] = ("'self'",),
 ) -> Response:
     at = place(request, names)
     page_values = {"at": at, "prefix": names.form_prefix, **values}
-    page_template = _TEMPLATES.get_template(template)
-    return pages.draw(request, page_template, page_values, status, files=f"{at}/static", headers=browser.NEVER_STORED)
+    return pages.draw(
+        *(request, _TEMPLATES.get_template(template), page_values, status),
+        files=f"{at}/static",
+        headers=browser.NEVER_STORED,
+        scripts=scripts,
+        forms=forms,
+    )
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
@@ -101,13 +126,21 @@ def set_cookie(
 
 
 def page_of_ours(path: str) -> str:
-    """``path`` begins after the directory's prefix."""
-    return path if _CONSOLE_PAGE.fullmatch(path) else ""
+    """To which a sign-in may lead; empty for any other. ``path`` begins after the directory's prefix."""
+    return path if _CONSOLE_PAGE.fullmatch(path) or _OAUTH_PAGE.fullmatch(path) else ""
+
+
+def is_of_console(page: str) -> bool:
+    return _CONSOLE_PAGE.fullmatch(page) is not None
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
     """What the hidden field of our forms holds. ``bound_to`` is the ticket, or else the form cookie."""
-    digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
+    return _csrf(system.key(cx, "csrf"), bound_to)
+
+
+def _csrf(key: bytes, bound_to: str) -> str:
+    digest = hmac.digest(key, bound_to.encode("utf-8", "surrogateescape"), "sha256")
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
@@ -117,5 +150,6 @@ def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) 
 
 def check_csrf(cx: Connection, mark: browser.FormMark, bound_to: str) -> None:
     """Raises Forged."""
-    genuine = hmac.compare_digest(mark.text.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
+    sent = mark.text.encode("utf-8")
+    genuine = any(hmac.compare_digest(sent, _csrf(key, bound_to).encode()) for key in system.accepted_keys(cx, "csrf"))
     browser.require_ours(mark, bool(bound_to) and genuine)

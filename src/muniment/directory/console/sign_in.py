@@ -1,7 +1,10 @@
-"""Signing in and out with a browser, at the token endpoint's address (given 4.1, 5.2)."""
+"""Signing in and out with a browser, at the token endpoint's address (given 4.1, 5.2).
+
+A sign-in may be a step of an authorization: then its page names the application, and leads back to the request.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +18,9 @@ from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import authorization, redirects
+from muniment.directory.oauth.authorization import Return
+from muniment.directory.oauth.discovery import AUTHORIZE
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, NotSignedIn, SignInRefused
 from muniment.directory.sign_in import form as form_sign_in
@@ -35,12 +41,7 @@ def is_form(form: Mapping[str, str], directory: Directory) -> bool:
 
 
 async def show_sign_in(request: Request, directory: Directory) -> Response:
-    """Show the sign-in page, or who is signed in.
-
-    ``RFA`` is the resource's identifier, or empty for the administration; by default that of the browser's sign-in, or
-    else the administration. The sign-in leads to ``page`` of the console; an administrator who is signed in is led
-    there, or to the overview, at once.
-    """
+    """Show the sign-in page, or who is signed in."""
     request.scope["muniment.page"] = True
     query = bodies.query(request)
     return_page = frame.page_of_ours(query.get("page", ""))
@@ -56,6 +57,11 @@ async def submit(request: Request, directory: Directory, form: Mapping[str, str]
     return await _sign_in(request, directory, form)
 
 
+async def show_anew(request: Request, directory: Directory, return_page: str, username: str = "") -> Response:
+    """Show the sign-in page of a request that then goes on at ``return_page``, whoever is signed in now."""
+    return await _page(request, directory, "", return_page=return_page, username=username)
+
+
 async def _page(
     request: Request,
     directory: Directory,
@@ -66,12 +72,15 @@ async def _page(
     username: str = "",
 ) -> Response:
     names = directory.options.names
-    ticket = frame.cookie(request, names, "ticket")
+    # The pages that are no console's have asked already whether somebody is signed in.
+    is_step = bool(return_page) and not frame.is_of_console(return_page)
+    ticket = "" if is_step else frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or browser.new_mark()
     resource, holder, csrf = await directory.transactions.read(
         _look, names, resource_id, ticket, mark, directory.clock()
     )
+    application = await _application(directory, return_page)
     is_administration = resource.built_in == resources.ADMINISTRATION
     if holder is not None and holder.opens and is_administration:
         return frame.redirect(request, names, return_page or "/console")
@@ -84,8 +93,13 @@ async def _page(
         search = directory.search_path and pages.base_path(request) + directory.search_path
         values |= {"user_id": entries.shown_id(names, holder.user), "search": search}
         return frame.draw(request, names, "no_administrator.html" if is_administration else "signed_in.html", values)
-    values |= {"sentence": sentence, "username": username, "back": return_page}
-    response = frame.draw(request, names, "sign_in.html", values)
+    values |= {
+        "sentence": sentence,
+        "username": username,
+        "back": return_page,
+        **_shown_purpose(application, return_page),
+    }
+    response = frame.draw(request, names, "sign_in.html", values, forms=_forms(application))
     if mark != known_mark:
         frame.set_cookie(response, request, names, "form", mark)
     return response
@@ -101,7 +115,9 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     # The browser is to keep this cookie: by it, the browser's place is known.
     known = pauses.browser_cookie(frame.cookie(request, names, "browser"))
     origin = pauses.Origin(caller_address(request), browser=known)
+    application = await _application(directory, return_page)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
+    event.client = None if application is None else application.client.name
     attempt = await directory.transactions.read(
         form_sign_in.begin, options, resource_id or None, username, origin, directory.clock()
     )
@@ -167,8 +183,9 @@ async def _ask_new_password(
 ) -> Response:
     names, mark = directory.options.names, frame.cookie(request, directory.options.names, "form")
     values = await directory.transactions.read(_step_values, names, text, mark, directory.clock())
-    values |= {"step": text, "sentence": sentence, "back": return_page}
-    return frame.draw(request, names, "new_password.html", values)
+    application = await _application(directory, return_page)
+    values |= {"step": text, "sentence": sentence, "back": return_page, **_shown_purpose(application, return_page)}
+    return frame.draw(request, names, "new_password.html", values, forms=_forms(application))
 
 
 async def _hash_new(request: Request, directory: Directory, account: Credentials, form: Mapping[str, str]) -> str:
@@ -195,7 +212,8 @@ def _let_in(
     names = directory.options.names
     if not outcome.opens:
         # Without a resource in the event, an auditor does not read that somebody came to the administration.
-        event.resource, return_page = None, ""
+        event.resource = None
+        return_page = "" if frame.is_of_console(return_page) else return_page
     response = frame.redirect(request, names, return_page or f"/login?RFA={resource_id}")
     frame.set_cookie(response, request, names, "ticket", outcome.ticket, directory.options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
@@ -228,6 +246,27 @@ def _look(
     if holder is None or resource.id != holder.resource_id:
         return resource, None, frame.csrf(cx, mark)
     return resource, holder, frame.csrf(cx, ticket)
+
+
+async def _application(directory: Directory, return_page: str) -> Return | None:
+    """Whose request the sign-in is for. Raises BadAuthorization, Malformed."""
+    path, _, query = return_page.partition("?")
+    if path != AUTHORIZE:
+        return None
+    parameters = bodies.form_fields(query.encode(), "The request")
+    return await directory.transactions.read(authorization.read_return, parameters)
+
+
+def _shown_purpose(application: Return | None, return_page: str) -> dict[str, Any]:
+    """What a page says of what the sign-in is for."""
+    connects_device = return_page.partition("?")[0] == frame.DEVICE
+    name, origin = ("", "") if application is None else (application.client.name, application.origin)
+    return {"application": name, "origin": origin, "connects_device": connects_device}
+
+
+def _forms(application: Return | None) -> Sequence[str]:
+    """A browser lets the form lead where its answer leads: at last, back to the application."""
+    return ("'self'",) if application is None else ("'self'", redirects.form_source(application.origin))
 
 
 def _end(cx: Connection, names: DirectoryNames, mark: browser.FormMark, ticket: str, now: Instant) -> str | None:

@@ -87,7 +87,13 @@ def add_user(
     if password_hash is not None:
         values["password_changed"] = now
     _check_external_id(external_id)
-    return _add(cx, "user", parent, spelling.check(name), now, external_id=external_id, **values)
+    name = spelling.check(name, longest=_longest(parent))
+    return _add(cx, "user", parent, name, now, external_id=external_id, **values)
+
+
+def _longest(entry: Entry) -> int:
+    """So long may the name of an entry be that is, or lies where, this one is."""
+    return spelling.CLIENT_LENGTH if entry.partition_built_in == CLIENTS else spelling.MAX_LENGTH
 
 
 def add_client(
@@ -148,7 +154,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
     """A unit's name is part of locations. Raises NameTaken, and BadName, also for a built-in entry."""
     if entry.built_in is not None:
         raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
-    name = spelling.check(name, partition=entry.kind == "partition")
+    name = spelling.check(name, partition=entry.kind == "partition", longest=_longest(entry))
     if entry.kind == "partition":
         _check_not_built_in(names, name)
     return _place(cx, entry, now, name=name, name_key=fold_name(name))

@@ -13,18 +13,22 @@ from muniment.directory.refusals import BadAttribute, BadName, InvalidScope
 from muniment.ground.naming import MalformedName, disguise, escape, fold_name, is_storable, make_storable, read_dn
 
 MAX_LENGTH = 120
+CLIENT_LENGTH = 255
+"""An OAuth client's name may be a URL."""
+
+_MAX_FOLDED = 400
 
 _SCOPE = "resource:"
 _UNESCAPED = re.compile(r'\\.|["+;<>]|(?<==)#|,(?!\s*[A-Za-z]+=)', re.DOTALL)
 
 
-def check(name: str, *, partition: bool = False) -> str:
+def check(name: str, *, partition: bool = False, longest: int = MAX_LENGTH) -> str:
     """Return the name in NFC. Raises BadName."""
     name = unicodedata.normalize("NFC", name)
     if not name:
         raise BadName("A name may not be empty.")
-    if len(name) > MAX_LENGTH:
-        raise BadName(f"A name may have at most {MAX_LENGTH} characters.")
+    if len(name) > longest or len(fold_name(name)) > _MAX_FOLDED:
+        raise BadName(f"A name may have at most {longest} characters.")
     if name != name.strip():
         raise BadName("A name may not begin or end with a space.")
     if any(_unprintable(character) for character in name):

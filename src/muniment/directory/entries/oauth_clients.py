@@ -1,13 +1,15 @@
-"""How may an OAuth client be used: for how long, and by whom? What nobody has set is as the directory's options say."""
+"""How may an OAuth client be used: for how long, by whom, and for what (decision 0118)? What nobody has set is as the
+directory's options say.
+"""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables, portions, required_columns
+from muniment.database.connections import directory_tables, portions, required, required_columns
 from muniment.database.statements import upsert
 from muniment.directory import audit
 from muniment.directory.entries.changes import touch
@@ -16,7 +18,22 @@ from muniment.directory.refusals import BadAttribute
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
 
-_LISTS = ("redirect_urls", "allowed_scopes", "default_scopes", "impersonate_list", "auth_scopes")
+Made = Literal["password", "client_credentials", "authorization_code", "device_code", "token_exchange"]
+"""How a grant is made: the grant types of RFC 6749 4.1, 4.3 and 4.4, RFC 8628 and RFC 8693."""
+
+GRANT_TYPES: Mapping[Made, str] = {
+    "password": "password",
+    "client_credentials": "client_credentials",
+    "authorization_code": "authorization_code",
+    "device_code": "urn:ietf:params:oauth:grant-type:device_code",
+    "token_exchange": "urn:ietf:params:oauth:grant-type:token-exchange",
+}
+"""Their names at the token endpoint."""
+
+Pkce = Literal["required", "pkce_or_nonce", "none"]
+Authentication = Literal["secret", "private_key_jwt"]
+
+_LISTS = ("redirect_urls", "allowed_scopes", "default_scopes", "impersonate_list", "auth_scopes", "denied_grants")
 _SECONDS = ("access_seconds", "refresh_seconds", "code_seconds")
 
 _settings = sa.Table(
@@ -26,15 +43,26 @@ _settings = sa.Table(
     *required_columns(sa.Text, *_LISTS),
     *(sa.Column(name, sa.Integer) for name in _SECONDS),
     *required_columns(sa.Boolean, "allow_refresh_token", "allow_impersonation", "use_session_refresh_seconds"),
-    *required_columns(sa.Text, "logout_url", "logout_method"),
+    *required_columns(sa.Text, "logout_url", "logout_method", "jwks", "pkce", "authentication"),
+    required("default_resource", sa.String(36)),
+    *required_columns(sa.Boolean, "may_administer", "takes_endpoint_audience"),
+    sa.Column("rotates", sa.Boolean),
 )
 
 
 class ClientSettings(msgspec.Struct, frozen=True):
     """Without seconds, those of the directory's options count. ``auth_scopes`` are the partitions, by the numbers of
-    their entries, whose users may sign in with the client; empty means all.
+    their entries, whose users may sign in with the client; empty means all. ``allowed_scopes``, if any, are those that
+    it may ask for; ``default_scopes`` and ``default_resource``, an identifier, are what it gets without asking. By
+    ``denied_grants`` it gets no grant.
 
-    ``redirect_urls``, scopes, ``code_seconds``, ``use_session_refresh_seconds`` and the logout are kept and shown.
+    ``authentication`` is by a secret, if the client has one, or by an assertion that a key of ``jwks`` signed (RFC
+    7523), a JSON Web Key Set as text; with ``takes_endpoint_audience`` an assertion may name the token endpoint as its
+    audience. ``pkce`` says when a confidential client may ask for a code without a challenge; a public one never may.
+    ``rotates``: whether each refresh gives a new refresh token; None leaves it to how the grant was made.
+    ``may_administer``: it may ask for the administration's resource also where no user gives it a password.
+
+    ``use_session_refresh_seconds`` and the logout are kept and shown.
     """
 
     redirect_urls: tuple[str, ...] = ()
@@ -42,6 +70,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     default_scopes: tuple[str, ...] = ()
     impersonate_list: tuple[str, ...] = ()
     auth_scopes: tuple[int, ...] = ()
+    denied_grants: tuple[Made, ...] = ("device_code",)
     access_seconds: int | None = None
     refresh_seconds: int | None = None
     code_seconds: int | None = None
@@ -50,6 +79,18 @@ class ClientSettings(msgspec.Struct, frozen=True):
     use_session_refresh_seconds: bool = False
     logout_url: str = ""
     logout_method: str = ""
+    jwks: str = ""
+    pkce: Pkce = "required"
+    authentication: Authentication = "secret"
+    default_resource: str = ""
+    may_administer: bool = False
+    takes_endpoint_audience: bool = False
+    rotates: bool | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Whether the client authenticates by an assertion."""
+        return self.authentication == "private_key_jwt"
 
 
 DEFAULTS = ClientSettings()
@@ -74,6 +115,11 @@ def write(cx: Connection, client: Entry, settings: ClientSettings, now: Instant)
     for name in _SECONDS:
         if values[name] is not None and not 0 < values[name] <= _LONGEST:
             raise BadAttribute(f"A lifetime is 1 to {_LONGEST} seconds.")
+    for name, choice in (("pkce", Pkce), ("authentication", Authentication)):
+        if values[name] not in get_args(choice):
+            raise BadAttribute(f"{name} is one of {', '.join(get_args(choice))}.")
+    if not set(settings.denied_grants) <= set(get_args(Made)):
+        raise BadAttribute(f"The grants that can be denied are {', '.join(get_args(Made))}.")
     for name in _LISTS:
         values[name] = msgspec.json.encode(values[name]).decode()
     if not all(is_storable(text) and len(text) <= _LONGEST_TEXT for text in values.values() if isinstance(text, str)):

@@ -9,8 +9,9 @@ import hashlib
 import hmac
 import secrets
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 import sqlalchemy as sa
@@ -51,6 +52,8 @@ from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
 ADMINISTRATION = "administration"
+TokenFormat = Literal["opaque", "RS256", "ES256"]
+"""Access tokens of a resource are opaque, or JWTs (RFC 9068) signed by this algorithm (RFC 7518 3.1)."""
 # '+' is in no resource's name, so no other resource can have this one.
 _STORED_ADMINISTRATION = f"+{ADMINISTRATION}"
 
@@ -68,6 +71,10 @@ _resources = sa.Table(
     required("display_name", sa.String(255)),
     *required_columns(sa.Text, "settings", "impersonate_list"),
     *required_columns(sa.Boolean, "allow_impersonation", "authentication_enabled", "synchronization_enabled"),
+    sa.Column("address", sa.String(1000)),
+    required("token_format", sa.String(10)),
+    sa.Column("token_seconds", sa.Integer),
+    sa.Index("ix_resources_address", "address", unique=True),
 )
 
 
@@ -75,6 +82,7 @@ class Resource(msgspec.Struct, frozen=True):
     """``name`` is the stored name, ``shown_name`` that on the wire, ``activated`` when it was, if it was.
 
     Without ``authentication_enabled`` nobody can sign in to it. ``settings`` is a JSON object that is kept and shown.
+    ``address`` is the URL by which clients may ask for it (RFC 8707). A signed token lives for ``token_seconds``.
     """
 
     id: str
@@ -89,6 +97,9 @@ class Resource(msgspec.Struct, frozen=True):
     allow_impersonation: bool = False
     authentication_enabled: bool = True
     synchronization_enabled: bool = False
+    address: str | None = None
+    token_format: TokenFormat = "opaque"  # noqa: S105 - no password
+    token_seconds: int | None = None
 
     @property
     def target(self) -> audit.Target:
@@ -194,7 +205,11 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
 
 def letting_in(cx: Connection, resource_id: str) -> Resource:
     """Raises UnknownResource, also before activation (given 2.2), and while nobody may sign in to it."""
-    resource = by_id(cx, resource_id)
+    return require_letting_in(by_id(cx, resource_id))
+
+
+def require_letting_in(resource: Resource) -> Resource:
+    """Raises UnknownResource as ``letting_in`` does."""
     if resource.activated is None:
         raise UnknownResource("This resource has not been activated yet: its administrator does that once.")
     if not resource.authentication_enabled:
@@ -213,6 +228,12 @@ def require_no_stand_in(cx: Connection, entry: Entry) -> None:
     resource = _first(cx, _COLUMNS.where(_resources.c.id == entry.name))
     if resource is not None:
         raise NameInUse(f"This user stands for the resource {resource.name!r}, and comes and goes with it.")
+
+
+def at_address(cx: Connection, address: str) -> str | None:
+    """The identifier of the resource with exactly this address."""
+    found: str | None = cx.scalar(sa.select(_resources.c.id).where(_resources.c.address == address))
+    return found
 
 
 def is_same_id(text: str, resource_id: str) -> bool:
@@ -263,6 +284,11 @@ def page(
     return [_to_resource(row) for row in rows[:limit]], rows[limit - 1].name_key if len(rows) > limit else None
 
 
+def signing(cx: Connection) -> list[Resource]:
+    """Those whose access tokens are JWTs."""
+    return [_to_resource(row) for row in cx.execute(_COLUMNS.where(_resources.c.token_format.in_(_SIGNED)))]
+
+
 def with_role_member(cx: Connection, entry: Entry) -> list[Resource]:
     ids = sa.select(role_table.c.resource_id).join(role_member_table).where(role_member_table.c.entry_id == entry.id)
     return [_to_resource(row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(ids)))]
@@ -299,8 +325,10 @@ def set_description(cx: Connection, resource: Resource, description: str) -> Non
     change(cx, resource, description=description)
 
 
-def change(cx: Connection, resource: Resource, **values: str | bool | Sequence[str]) -> None:
-    """Set fields of a resource but its name and its activation. Raises BadAttribute."""
+def change(cx: Connection, resource: Resource, **values: str | bool | int | Sequence[str] | None) -> None:
+    """Set fields of a resource but its name and its activation. Raises BadAttribute, and NameTaken for the
+    address of another.
+    """
     if not values.keys() <= _CHANGEABLE:
         raise BadAttribute(f"What can be set of a resource is {', '.join(sorted(_CHANGEABLE))}.")
     for text in values.values():
@@ -308,14 +336,30 @@ def change(cx: Connection, resource: Resource, **values: str | bool | Sequence[s
             spelling.check_description(text)
     if len(str(values.get("display_name", ""))) > _LONGEST_DISPLAY_NAME:
         raise BadAttribute(f"A display name has at most {_LONGEST_DISPLAY_NAME} characters.")
+    _check_tokens(resource, values)
     if "impersonate_list" in values:
         values["impersonate_list"] = msgspec.json.encode(values["impersonate_list"]).decode()
-    cx.execute(_resources.update().where(_resources.c.id == resource.id).values(**values))
+    with once_named(cx, "a resource with this address"):
+        cx.execute(_resources.update().where(_resources.c.id == resource.id).values(**values))
     new = by_id(cx, resource.id)
     names = [name for name in values if getattr(new, name) != getattr(resource, name)]
     if names:
         before, after = ({name: getattr(each, name) for name in names} for each in (resource, new))
         _record_state(cx, "resource changed", resource, before, after)
+
+
+def _check_tokens(resource: Resource, values: Mapping[str, object]) -> None:
+    address, token_format, seconds = (values.get(name) for name in ("address", "token_format", "token_seconds"))
+    if address is not None:
+        parts = urlsplit(str(address))
+        if not (parts.scheme and parts.netloc) or "#" in str(address) or len(str(address)) > _LONGEST_ADDRESS:
+            raise BadAttribute("The address of a resource is a URL of at most 1000 characters without a fragment.")
+    if token_format is not None and token_format not in get_args(TokenFormat):
+        raise BadAttribute(f"The access tokens of a resource are one of {', '.join(get_args(TokenFormat))}.")
+    if token_format not in (None, "opaque") and resource.built_in is not None:
+        raise BadAttribute("The tokens of the administration are opaque.")
+    if seconds is not None and not 1 <= int(str(seconds)) <= _LONGEST_SIGNED:
+        raise BadAttribute(f"A signed token lives for 1 to {_LONGEST_SIGNED} seconds.")
 
 
 def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
@@ -427,8 +471,11 @@ def _uuid(text: str) -> str:
         raise UnknownResource("The resource identifier is not a UUID.") from None
 
 
+_SIGNED = get_args(TokenFormat)[1:]
 _SHORTEST_SECRET = 16
 _LONGEST_DISPLAY_NAME = 255
+_LONGEST_ADDRESS = 1000
+_LONGEST_SIGNED = 3600
 _CHANGEABLE = frozenset(Resource.__struct_fields__) - {"id", "name", "built_in", "activated", "created"}
 _IMPERSONATED = Resource.__struct_fields__.index("impersonate_list")
 _COLUMNS = sa.select(*_resources.c[Resource.__struct_fields__])

@@ -5,7 +5,7 @@ Nothing reads an attribute that is not in ``KNOWN``, so whoever sets one must co
 
 import secrets
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -16,6 +16,9 @@ from muniment.directory import audit
 from muniment.directory.refusals import BadAttribute, UnknownAttribute
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name, is_storable
+
+READ_AGAIN_SECONDS = 5
+"""So often does each process read the keys again."""
 
 ENFORCE_SSL = "directory.auth.EnforceSSL"
 
@@ -37,6 +40,9 @@ _keys = sa.Table(
     sa.Column("purpose", sa.String(20), primary_key=True),
     required("key", sa.LargeBinary),
 )
+
+_NEXT, _FORMER = "/next", "/former"
+"""What follows a purpose in the name of a further key."""
 
 _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
 
@@ -157,8 +163,8 @@ def enforce_ssl(cx: Connection) -> bool:
 def key(cx: Connection, purpose: str) -> bytes:
     """A purpose's 32 bytes. A missing key is made at random, if ``cx`` can write.
 
-    It never changes, so one from a snapshot is remembered as long as the engine lives; one from a write transaction is
-    not, as that may have made it and be rolled back.
+    One from a snapshot is remembered until ``remember_keys`` reads them again; one from a write transaction is not, as
+    that may have made it and be rolled back.
     """
     keys_by_purpose = _read_keys.setdefault(cx.engine, {})
     if purpose in keys_by_purpose:
@@ -172,11 +178,41 @@ def key(cx: Connection, purpose: str) -> bytes:
     return bytes(row[0])
 
 
+def accepted_keys(cx: Connection, purpose: str) -> Iterator[bytes]:
+    """The key of a purpose, and then those whose values are taken, too: the next one, and the former one."""
+    yield key(cx, purpose)
+    known = _read_keys.get(cx.engine, {})
+    yield from (known[name] for name in (purpose + _NEXT, purpose + _FORMER) if name in known)
+
+
 def remember_keys(cx: Connection) -> None:
-    """So decisions that write need not read them. ``cx`` must be a snapshot."""
-    _read_keys.setdefault(cx.engine, {}).update(
-        (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys))
-    )
+    """So decisions that write need not read them. ``cx`` must be a snapshot. Called again every few seconds, it lets a
+    process go on while keys are changed.
+    """
+    _read_keys[cx.engine] = {purpose: bytes(value) for purpose, value in cx.execute(sa.select(_keys))}
+
+
+def prepare_key(cx: Connection, purpose: str) -> None:
+    """Make the next key. From when every process has read it, ``promote_key`` may let it be used."""
+    _remove(cx, purpose + _NEXT)
+    _make_key(cx, purpose + _NEXT)
+
+
+def promote_key(cx: Connection, purpose: str, *, keep_former: bool) -> None:
+    """The next key becomes the key; values of the former one are taken as long as it is kept."""
+    current = cx.execute(sa.select(_keys.c.key).where(_keys.c.purpose == purpose)).scalar_one()
+    following = cx.execute(sa.select(_keys.c.key).where(_keys.c.purpose == purpose + _NEXT)).scalar_one()
+    for name in (purpose, purpose + _NEXT, purpose + _FORMER):
+        _remove(cx, name)
+    kept = [{"purpose": purpose, "key": bytes(following)}]
+    if keep_former:
+        kept.append({"purpose": purpose + _FORMER, "key": bytes(current)})
+    cx.execute(_keys.insert(), kept)
+    audit.record(cx, "key changed", audit.Target("key", purpose))
+
+
+def _remove(cx: Connection, name: str) -> None:
+    cx.execute(_keys.delete().where(_keys.c.purpose == name))
 
 
 def _make_key(cx: Connection, purpose: str) -> None:

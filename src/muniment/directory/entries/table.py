@@ -20,7 +20,7 @@ from muniment.database.connections import (
     required_columns,
 )
 from muniment.database.statements import folded_text
-from muniment.directory.audit import Target
+from muniment.directory.audit import CLIENT_NAME, Target
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import NameTaken, UnknownPartition
 from muniment.ground.clock import Instant
@@ -45,7 +45,7 @@ entry_table = sa.Table(
     sa.Column("parent_id", sa.ForeignKey("entries.id")),
     sa.Column("built_in", sa.String(20)),
     required("space", sa.String(30)),
-    required("name", sa.String(120)),
+    required("name", CLIENT_NAME),
     required("name_key", folded_text(400)),
     *required_columns(sa.Text, "units", "description"),
     sa.Column("password_hash", sa.String(255)),

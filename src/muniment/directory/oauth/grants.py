@@ -9,9 +9,14 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from muniment.directory.entries.oauth_clients import GRANT_TYPES
 from muniment.directory.oauth import clients
+from muniment.directory.oauth.grant_types.authorization_code import AUTHORIZATION_CODE
+from muniment.directory.oauth.grant_types.client_credentials import CLIENT_CREDENTIALS
+from muniment.directory.oauth.grant_types.device_code import DEVICE_CODE
 from muniment.directory.oauth.grant_types.password import PASSWORD
 from muniment.directory.oauth.grant_types.refresh_token import REFRESH_TOKEN
+from muniment.directory.oauth.grant_types.token_exchange import TOKEN_EXCHANGE
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import UnsupportedGrantType
@@ -20,6 +25,10 @@ from muniment.ground.clock import Instant
 GRANTS: Mapping[str, GrantType[Any]] = {
     "password": PASSWORD,
     "refresh_token": REFRESH_TOKEN,
+    "client_credentials": CLIENT_CREDENTIALS,
+    "authorization_code": AUTHORIZATION_CODE,
+    GRANT_TYPES["device_code"]: DEVICE_CODE,
+    GRANT_TYPES["token_exchange"]: TOKEN_EXCHANGE,
 }
 """A new grant type is a module in ``grant_types`` and a row in this table."""
 
@@ -34,11 +43,16 @@ def find(grant_type: str) -> GrantType[Any]:
 def look_up(
     cx: Connection, options: DirectoryOptions, memory: clients.PublicClientCache, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:
-    """Writes nothing. Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type."""
-    client = clients.find(cx, memory, request.client_id, request.client_secret)
+    """Writes nothing. Raises InvalidClient, UnsupportedGrantType, UnauthorizedClient, and the refusals of the grant
+    type.
+    """
+    client = clients.find(cx, memory, request.proof)
     grant = find(request.grant_type)
+    if grant.made is not None:
+        clients.require_grant(client.settings, grant.made)
     basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)
-    return TokenAttempt(request, client, basis)
+    signs_in = None if grant.signs_in is None else grant.signs_in(cx, options, basis)
+    return TokenAttempt(request, client, basis, signs_in)
 
 
 def decide(

@@ -1,7 +1,8 @@
 """List, end and purge sessions.
 
 A session is a grant (a client's tokens for a user and a resource) or a ticket (a user's sign-in with a browser). Its id
-is no token (decision 0021).
+is no token (decision 0021). What a user has allowed, and no client has fetched, is in no list, and ends with the user's
+ticket, or with the sessions of its client or resource.
 """
 
 import re
@@ -14,7 +15,8 @@ from muniment.directory import audit
 from muniment.directory.entries import credentials
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
-from muniment.directory.oauth import tokens
+from muniment.directory.oauth import codes, device_codes, grant_purge, signing_keys, tokens
+from muniment.directory.oauth.grant_purge import PurgeProgress
 from muniment.directory.refusals import UnknownSession
 from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND, Instant
@@ -67,11 +69,15 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     grant_count = tokens.end(cx, "user", person.id, now)
     if person.partition_built_in == CLIENTS:
         grant_count += tokens.end(cx, "client", person.id, now)
+        codes.end_of(cx, person.id)
+        device_codes.end_of(cx, person.id)
     return _record(cx, person.target, SessionCount(grant_count, tickets.end_of(cx, person.id, now)))
 
 
 def end_at(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
     count = SessionCount(tokens.end(cx, "resource", resource.id, now), tickets.end_at(cx, resource.id, now))
+    codes.end_at(cx, resource.id)
+    device_codes.end_at(cx, resource.id)
     return _record(cx, resource.target, count)
 
 
@@ -88,25 +94,28 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
 
 
 def end_every(cx: Connection, now: Instant) -> SessionCount:
+    device_codes.end_every(cx)
     count = SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
     return _record(cx, audit.Target("session", "every session"), count)
 
 
-def purge(cx: Connection, progress: tokens.PurgeProgress, now: Instant, rows: int) -> tuple[int, tokens.PurgeProgress]:
-    """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
+def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
+    """Delete expired tickets, codes and devices, and the grants and access tokens that ended more than an hour ago.
 
     For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). A grant's last
-    access token to expire stays as long as the grant. A call deletes at most ``rows`` tickets, as many ended grants and
-    tokens of these, and looks at as many expired access tokens. Returns the largest of the three counts, and the
-    progress.
+    access token to expire stays as long as the grant. A call deletes at most ``rows`` tickets, codes and devices each,
+    as many ended grants and tokens of these, and looks at as many expired access tokens. Returns the largest of these
+    counts, and the progress.
     """
     before = now - _KEPT_FOR
-    row_count = tokens.purge(cx, before, rows)
-    looked_at, progress = tokens.purge_expired(cx, progress, before, rows)
+    row_count = grant_purge.purge(cx, before, rows)
+    signing_keys.purge(cx, now, grant_purge.oldest_expiry(cx))
+    looked_at, progress = grant_purge.purge_expired(cx, progress, before, rows)
     # A token that stayed because it was its grant's last may have a successor by now: begin anew once an hour.
-    if looked_at < rows and progress != tokens.PURGE_START and before - progress.start >= _KEPT_FOR:
-        progress = tokens.PURGE_START
-    return max(row_count, looked_at, tickets.purge(cx, now, rows)), progress
+    if looked_at < rows and progress != grant_purge.PURGE_START and before - progress.start >= _KEPT_FOR:
+        progress = grant_purge.PURGE_START
+    counts = (purge_table(cx, now, rows) for purge_table in (tickets.purge, codes.purge, device_codes.purge))
+    return max(row_count, looked_at, *counts), progress
 
 
 def _record(cx: Connection, target: audit.Target, count: SessionCount) -> SessionCount:

@@ -1,6 +1,4 @@
-"""What every grant type shares: the token request, its phases (decision 0032), the resource of a scope, and the
-response.
-"""
+"""What every grant type shares: the token request, its phases (decision 0032), and the response."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +7,14 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory.entries import resources
-from muniment.directory.entries.names import resource_name
-from muniment.directory.oauth import tokens
+from muniment.directory.entries import entries, resources
+from muniment.directory.entries.oauth_clients import Made
+from muniment.directory.entries.resources import Resource
+from muniment.directory.oauth import scopes, signed_tokens, tokens
 from muniment.directory.oauth.access import AccessCache
-from muniment.directory.oauth.clients import Client, PublicClientCache
+from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCache
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.refusals import InvalidScope, UnknownResource
+from muniment.directory.refusals import UnknownResource
 from muniment.directory.sign_in.line import Asker
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Refusal
@@ -27,7 +26,7 @@ class TokenRequest(msgspec.Struct, frozen=True):
     """A token request (RFC 6749 3.2).
 
     ``address`` is the sender's network address, ``account`` the name of the user who signs in, if any, as the client
-    wrote it.
+    wrote it. ``issuer`` names this directory in signed tokens; ``find_address`` knows the addresses of repositories.
     """
 
     grant_type: str
@@ -36,6 +35,14 @@ class TokenRequest(msgspec.Struct, frozen=True):
     account: str | None
     parameters: Mapping[str, str]
     address: str
+    assertion: str | None = None
+    raw: ClientProof | None = None
+    issuer: str = ""
+    find_address: scopes.AddressFinder | None = None
+
+    @property
+    def proof(self) -> ClientProof:
+        return ClientProof(self.client_id, self.client_secret, self.assertion, self.raw)
 
     def __getitem__(self, name: str) -> str:
         return self.parameters[name]
@@ -54,21 +61,34 @@ _BEARER = "Bearer"
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The response of the token endpoint (given 2.4). The response to a refresh holds no refresh token."""
+    """The response of the token endpoint (given 2.4). ``scope`` is there if the client asked otherwise (RFC 6749 5.1),
+    ``issued_token_type`` after a token exchange (RFC 8693 2.2.1), and ``id_token`` after a sign-in with ``openid``.
+    """
 
     access_token: str
     expires_in: int
     refresh_token: str | msgspec.UnsetType = msgspec.UNSET
     token_type: str
+    scope: str | msgspec.UnsetType = msgspec.UNSET
+    issued_token_type: str | msgspec.UnsetType = msgspec.UNSET
+    id_token: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class SignedIn(NamedTuple):
+    """For a security event: who signs in, and to which resource, if any."""
+
+    user: str
+    resource: str | None
 
 
 @dataclass(frozen=True)
 class TokenAttempt(Generic[B]):
-    """``basis`` is what its grant type has looked up."""
+    """``basis`` is what its grant type has looked up, ``signs_in`` the user whose word it found there."""
 
     request: TokenRequest
     client: Client
     basis: B
+    signs_in: SignedIn | None = None
 
 
 class JointRequest(NamedTuple):
@@ -91,8 +111,11 @@ class GrantType(Generic[B]):
 
     ``parameters`` are those that a request must have. ``look_up`` writes nothing. ``check`` returns the password check
     for the gate. ``decide`` is told whether the password was right, and issues the tokens. The parameter ``account``
-    names who signs in; without it nobody does, and no security event is left. A type that checks no password has
-    ``decide_each`` instead of the three, for several requests at one time.
+    names who signs in, and ``signs_in`` says who has done so before, in a browser; without both nobody does, and no
+    security event is left. A type for which nobody signs in may have ``decide_each`` instead, for several requests at
+    one time. ``made`` is how its grants are made, by which a client's settings deny it; None if it makes none.
+    ``acts_as`` says as which user the client then acts, if they exist, and ``asked`` for what, both for security
+    events.
     """
 
     parameters: tuple[str, ...]
@@ -101,36 +124,52 @@ class GrantType(Generic[B]):
     decide: Callable[[Connection, DirectoryOptions, TokenAttempt[B], bool, Instant], TokenResponse] | None = None
     account: str | None = None
     decide_each: JointGrant | None = None
+    made: Made | None = None
+    acts_as: Callable[[B], str | None] | None = None
+    asked: Callable[[B], scopes.RequestedScope] | None = None
+    signs_in: Callable[[Connection, DirectoryOptions, B], SignedIn | None] | None = None
 
 
-def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> resources.Resource:
-    """Activated, by the name or identifier in the scope. Raises InvalidScope."""
-    name = resource_name(scope)
+def scope_of(
+    cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, made: Made
+) -> scopes.RequestedScope:
+    """What a token request asks for. Raises InvalidScope, InvalidTarget."""
+    parameters = request.parameters
+    return scopes.read(
+        *(cx, options.names, client.settings, made),
+        *(parameters.get("scope"), parameters.get("resource"), request.find_address),
+    )
+
+
+def signed_in(cx: Connection, names: DirectoryNames, user_id: int, resource_id: str) -> SignedIn | None:
+    """``resource_id`` is that of a grant. None for a user or a resource that is gone."""
+    user = entries.by_id(cx, user_id)
     try:
-        resource = _find_resource(cx, names, name)
-    except UnknownResource as unknown:
-        raise InvalidScope("The scope names no resource.") from unknown
-    if resource.activated is None:
-        raise InvalidScope("The resource of this scope has not been activated.")
-    if not resource.authentication_enabled:
-        raise InvalidScope("Nobody can sign in to the resource of this scope now.")
-    return resource
-
-
-def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> resources.Resource:
-    try:
-        return resources.find(cx, names, name)
+        resource = resources.by_id(cx, resource_id) if resource_id else None
     except UnknownResource:
-        return resources.by_id(cx, name)
+        return None
+    shown = None if resource is None else resources.shown_name(names, resource)
+    return None if user is None else SignedIn(entries.shown_id(names, user), shown)
 
 
 def issue_another(
-    cx: Connection, options: DirectoryOptions, grants: Sequence[tuple[Client, tokens.LockedGrant]], now: Instant
+    cx: Connection,
+    options: DirectoryOptions,
+    grants: Sequence[tuple[TokenRequest, Client, tokens.LockedGrant]],
+    now: Instant,
 ) -> list[TokenResponse]:
     """The token expires with the grant at the latest. There is no new refresh token."""
+    if not grants:
+        return []
+    signing = signed_tokens.resources_that_sign(cx, grants[0][2].generation)
+    if any(locked_grant.grant.resource_id in signing for _, _, locked_grant in grants):
+        return [
+            _answer(cx, options, request, client, locked_grant.grant, signing.get(locked_grant.grant.resource_id), now)
+            for request, client, locked_grant in grants
+        ]
     expiries = [
         (locked_grant, min(now + client.access_seconds(options) * SECOND, locked_grant.grant.expires))
-        for client, locked_grant in grants
+        for _, client, locked_grant in grants
     ]
     access_tokens = tokens.add_another(cx, expiries, now)
     return [
@@ -140,13 +179,43 @@ def issue_another(
 
 
 def issue(
-    cx: Connection, options: DirectoryOptions, client: Client, grant: tokens.Grant, refresh_token: str, now: Instant
+    cx: Connection,
+    options: DirectoryOptions,
+    request: TokenRequest,
+    client: Client,
+    grant: tokens.Grant,
+    refresh_token: str | None,
+    now: Instant,
+    told: str = "",
+    *,
+    resource: Resource | None = None,
 ) -> TokenResponse:
-    """The token expires with the grant at the latest. The client may be one that gets no refresh tokens."""
-    expires = min(now + client.access_seconds(options) * SECOND, grant.expires)
-    return TokenResponse(
-        access_token=tokens.add_access_token(cx, grant, now, expires),
-        expires_in=(expires - now) // SECOND,
-        refresh_token=refresh_token if client.settings.allow_refresh_token else msgspec.UNSET,
-        token_type=_BEARER,
+    """The token expires with the grant at the latest. The client may be one that gets no refresh tokens. ``told`` is
+    what ``scopes.RequestedScope`` has to tell. Without the grant's ``resource``, it is read.
+    """
+    if resource is None and grant.resource_id:
+        resource = resources.by_id(cx, grant.resource_id)
+    return msgspec.structs.replace(
+        _answer(cx, options, request, client, grant, resource, now),
+        refresh_token=refresh_token if refresh_token and client.settings.allow_refresh_token else msgspec.UNSET,
+        scope=told or msgspec.UNSET,
     )
+
+
+def _answer(
+    cx: Connection,
+    options: DirectoryOptions,
+    request: TokenRequest,
+    client: Client,
+    grant: tokens.Grant,
+    resource: Resource | None,
+    now: Instant,
+) -> TokenResponse:
+    expires = min(now + client.access_seconds(options) * SECOND, grant.expires)
+    if resource is not None and signed_tokens.signs(resource):
+        expires = min(expires, now + signed_tokens.seconds(resource) * SECOND)
+        party = signed_tokens.Party(request.issuer, request.client_id)
+        access_token = signed_tokens.issue(cx, options.names, party, grant, resource, now, expires)
+    else:
+        access_token = tokens.add_access_token(cx, grant, now, expires)
+    return TokenResponse(access_token=access_token, expires_in=(expires - now) // SECOND, token_type=_BEARER)

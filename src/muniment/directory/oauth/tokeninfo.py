@@ -130,6 +130,7 @@ def verify_elsewhere(
     resource = resources.by_id(cx, resource_id)
     state = tokens.state_of(cx, token)
     state.require_alive(now)
+    access.require_some_resource(state.grant.question)
     question = state.grant.question._replace(resource_id=resource.id)
     return TicketInfo(access.decide(cx, memory, options.names, question, state.marks.generation).user)
 

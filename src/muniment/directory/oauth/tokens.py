@@ -3,18 +3,23 @@
 A token is a value of ``minting``; a string that is none "cannot be parsed" (given 7). Only its digest is stored.
 """
 
+import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, directory_tables, required, required_columns
+from muniment.database.connections import PreparedStatement
 from muniment.directory import minting, version_stamps
 from muniment.directory.entries import system
+from muniment.directory.entries.oauth_clients import Made
+from muniment.directory.oauth import signing_keys
 from muniment.directory.oauth.access import Question
+from muniment.directory.oauth.table import grant_table, token_table
 from muniment.directory.refusals import DeadToken, UnparseableToken
 from muniment.directory.version_stamps import VersionStamps
 from muniment.ground.clock import Instant
@@ -29,45 +34,25 @@ FEW = 64
 (``live_bound``).
 """
 
-_grants = sa.Table(
-    "grants",
-    directory_tables,
-    sa.Column("id", BigId, primary_key=True),
-    # There are no foreign keys, so that tokens of a deleted user or client are still known: their access has ended.
-    required("user_id", sa.BigInteger, index=True),
-    required("client_id", sa.BigInteger, index=True),
-    required("resource_id", sa.String(36)),
-    required("refresh_digest", sa.LargeBinary, unique=True),
-    required("refresh_expires", sa.BigInteger, index=True),
-    required("created", sa.BigInteger),
-    sa.Column("revoked", sa.BigInteger, index=True),
-    # An upper bound of the number of live access tokens, while there are FEW or more. NULL: nobody has counted them.
-    sa.Column("live_bound", sa.Integer),
-    sqlite_autoincrement=True,
-)
-
-_access_tokens = sa.Table(
-    "access_tokens",
-    directory_tables,
-    sa.Column("digest", sa.LargeBinary, primary_key=True),
-    required("id", sa.String(36)),
-    required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
-    *required_columns(sa.BigInteger, "issued", "expires"),
-    # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
-    sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
-    sa.Index("ix_access_tokens_expires", "expires", "digest"),
-)
+_MOST_ALLOWED = 100
 
 
 class ParsedToken(msgspec.Struct, frozen=True):
-    """A token of ours: its kind and digest."""
+    """A token of ours: its kind, its digest, and of a refresh token the digest that it shares with its successors."""
 
     kind: Kind
     digest: bytes
+    family: bytes = b""
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One sign-in of a user with a client at a resource. Tokens may be issued until ``expires``."""
+    """One sign-in of a user with a client at a resource, whose id is empty if it is at none. Tokens may be issued until
+    ``expires``.
+
+    ``scopes`` are the scopes granted beside that of the resource, with a space between two, by their neutral names. The
+    user authenticated at ``authenticated``, if they did. ``actor_id`` is who acts for the user by delegation (RFC
+    8693).
+    """
 
     id: int
     user_id: int
@@ -75,10 +60,15 @@ class Grant(msgspec.Struct, frozen=True):
     resource_id: str
     expires: Instant
     revoked: Instant | None
+    scopes: str = ""
+    made: Made = "password"
+    authenticated: Instant | None = None
+    actor_id: int | None = None
 
     @property
     def question(self) -> Question:
-        return Question(self.client_id, self.user_id, self.resource_id)
+        exchanged = self.made == "token_exchange"
+        return Question(self.client_id, self.user_id, self.resource_id, exchanged, self.actor_id)
 
     def alive(self, now: Instant) -> bool:
         return self.revoked is None and now < self.expires
@@ -88,27 +78,17 @@ class LockedGrant(NamedTuple):
     """A locked grant, with the directory's generation, read in the same snapshot.
 
     Until ``full_until`` the grant has all the live access tokens that it may have, or more; 0 while it has fewer.
-    ``live_bound`` is an upper bound of their number, or None where none is kept.
+    ``live_bound`` is an upper bound of their number, or None where none is kept. ``newest`` is the digest of its newest
+    refresh token. If this ``has_successors``, the last one was made at ``rotated``, if one was.
     """
 
     grant: Grant
     generation: str
     full_until: Instant
     live_bound: int | None
-
-
-class PurgeProgress(NamedTuple):
-    """The last access token that a purge has looked at, in the order of expiry.
-
-    ``start`` is what ``before`` was at the first one.
-    """
-
-    expires: Instant
-    digest: bytes
-    start: Instant = 0
-
-
-PURGE_START = PurgeProgress(-1, b"")
+    newest: bytes
+    has_successors: bool = False
+    rotated: Instant | None = None
 
 
 class TokenState(msgspec.Struct, frozen=True):
@@ -118,6 +98,7 @@ class TokenState(msgspec.Struct, frozen=True):
     expires: Instant
     grant: Grant
     marks: VersionStamps
+    issued: Instant = 0
 
     def require_alive(self, now: Instant) -> None:
         if now >= self.expires or not self.grant.alive(now):
@@ -125,35 +106,56 @@ class TokenState(msgspec.Struct, frozen=True):
 
 
 def parse(cx: Connection, token: str) -> ParsedToken:
-    """Raises UnparseableToken for a string that this directory did not issue (given 7)."""
-    key = system.key(cx, "tokens")
-    for kind in get_args(Kind):
+    """Raises UnparseableToken for a string that this directory did not issue (given 7).
+
+    A JWT is known by its id, because a signature can be written in several ways.
+    """
+    if signing_keys.looks_signed(token):
+        token_id = signing_keys.read(cx, token, signing_keys.ACCESS_TOKEN).get("jti")
+        return ParsedToken("access", _digest_of_signed(str(token_id)))
+    for kind, key in product(get_args(Kind), system.accepted_keys(cx, "tokens")):
         if (digest := minting.parse(key, kind, token)) is not None:
-            return ParsedToken(kind, digest)
+            return ParsedToken(kind, digest, minting.family(token) if kind == "refresh" else b"")
     raise UnparseableToken("The token cannot be parsed.")
 
 
 def open_grant(
-    cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
+    cx: Connection,
+    user_id: int,
+    client_id: int,
+    resource_id: str,
+    now: Instant,
+    expires: Instant,
+    *,
+    made: Made = "password",
+    scopes: str = "",
+    authenticated: Instant | None = None,
+    actor_id: int | None = None,
+    source_id: int | None = None,
+    rotates: bool = False,
 ) -> tuple[Grant, str]:
+    """Return it with its refresh token, which a grant type may keep to itself, and which has successors if it
+    ``rotates``. It ends with the grant ``source_id``.
+    """
     token, digest = minting.mint(system.key(cx, "tokens"), "refresh")
-    grant_id = cx.execute(
-        _grants.insert().returning(_grants.c.id),
-        {
-            "user_id": user_id,
-            "client_id": client_id,
-            "resource_id": resource_id,
-            "refresh_digest": digest,
-            "refresh_expires": expires,
-            "created": now,
-            "revoked": None,
-        },
-    ).scalar_one()
-    return Grant(grant_id, user_id, client_id, resource_id, expires, None), token
+    draft = Grant(0, user_id, client_id, resource_id, expires, None, scopes, made, authenticated, actor_id)
+    row = msgspec.structs.asdict(draft) | {"refresh_digest": digest, "refresh_expires": expires, "created": now}
+    row |= {"source_id": source_id, "family": minting.family(token) if rotates else None}
+    del row["id"], row["expires"]
+    grant_id = cx.execute(grant_table.insert().returning(grant_table.c.id), row).scalar_one()
+    return msgspec.structs.replace(draft, id=grant_id), token
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
     return _add_access_tokens(cx, [(grant, expires)], now)[0]
+
+
+def add_signed_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
+    """The row of an access token that is a JWT. Return its id, which is the token's ``jti``."""
+    token_id = str(uuid.uuid4())
+    row = {"digest": _digest_of_signed(token_id), "id": token_id, "grant_id": grant.id, "issued": now}
+    _ADD_ACCESS_TOKEN.run_for_each(cx, [row | {"expires": expires}])
+    return token_id
 
 
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
@@ -185,10 +187,32 @@ def lock_grants(
     return {bytes(row[0]): _to_locked_grant(cx, row, limit, now) for row in rows}
 
 
+def lock_family(cx: Connection, family: bytes, limit: int, now: Instant) -> LockedGrant | None:
+    """Lock the grant of which a refresh token of this family was the newest once."""
+    row = _LOCK_FAMILY.first(cx, family=family, now=now, others=min(limit, FEW) - 1)
+    return None if row is None else _to_locked_grant(cx, row, limit, now)
+
+
+def successor(cx: Connection, refresh_token: str) -> tuple[str, bytes]:
+    """The token's successor, always the same under one key, and its digest."""
+    return minting.successor(system.key(cx, "tokens"), "refresh", refresh_token)
+
+
+def successor_of_digest(cx: Connection, refresh_token: str, digest: bytes) -> str | None:
+    """The token's successor if it has this digest, under any key whose values are taken."""
+    made = (minting.successor(key, "refresh", refresh_token) for key in system.accepted_keys(cx, "tokens"))
+    return next((text for text, its_digest in made if its_digest == digest), None)
+
+
+def rotate(cx: Connection, grant: Grant, newest: bytes, now: Instant) -> None:
+    """From now on the refresh token with the digest ``newest`` serves the locked grant."""
+    _ROTATE.run_for_each(cx, [{"grant": grant.id, "newest": newest, "now": now}])
+
+
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
     """One statement finds the token with its grant, unless it was purged."""
     row = _TOKEN_STATE.first(cx, access=digest)
-    return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), VersionStamps(row[2], row[3]))
+    return None if row is None else TokenState(row[0], row[1], Grant(*row[5:]), VersionStamps(row[2], row[3]), row[4])
 
 
 def state_of(cx: Connection, token: str) -> TokenState:
@@ -204,8 +228,39 @@ def state_of(cx: Connection, token: str) -> TokenState:
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
     """None, and no change, if the grant had ended before or the token was purged."""
-    row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
-    return None if row is None else Grant(*row)
+    return _revoked(cx, _REVOKE[token.kind], token, now)
+
+
+def revoke_own(cx: Connection, token: ParsedToken, client_id: int, now: Instant) -> Grant | None:
+    """As ``revoke``, if the token was issued to this client."""
+    return _revoked(cx, _REVOKE[token.kind].where(grant_table.c.client_id == client_id), token, now)
+
+
+def _revoked(cx: Connection, revoke: sa.Update, token: ParsedToken, now: Instant) -> Grant | None:
+    digests = {"token_digest": token.digest} | ({"token_family": token.family} if token.kind == "refresh" else {})
+    row = cx.execute(revoke.returning(*_GRANT), {**digests, "now": now}).first()
+    if row is None:
+        return None
+    cx.execute(_END_EXCHANGED, {"now": now})
+    return Grant(*row)
+
+
+def lives(cx: Connection, grant_id: int, now: Instant) -> bool:
+    """Lock it until the commit: whatever ends it then also ends what is made of it."""
+    row = cx.execute(sa.select(*_GRANT).where(grant_table.c.id == grant_id).with_for_update(read=True)).first()
+    return row is not None and Grant(*row).alive(now)
+
+
+def end_exchanged(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
+    """Those by which the client acts as users, or somebody acts at the resource."""
+    mine = grant_table.c[f"{party}_id"] == party_id
+    return cx.execute(_revoke(sa.and_(mine, grant_table.c.made == "token_exchange")), {"now": now}).rowcount
+
+
+def end_made(cx: Connection, client_id: int, made: Collection[Made], now: Instant) -> int:
+    """Those that the client got in one of these ways."""
+    which = sa.and_(grant_table.c.client_id == client_id, grant_table.c.made.in_(made))
+    return cx.execute(_revoke(which), {"now": now}).rowcount
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
@@ -220,66 +275,55 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """``digests`` are the range of the refresh token's digest, both ends included."""
-    return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
+    """``digests`` are the range of what ``live_grants`` lists first, both ends included."""
+    without_family = sa.and_(grant_table.c.family.is_(None), grant_table.c.refresh_digest.between(*digests))
+    return _end_with_exchanged(cx, sa.or_(without_family, grant_table.c.family.between(*digests)), now)
+
+
+def end_grant(cx: Connection, grant_id: int, now: Instant) -> int:
+    return _end_with_exchanged(cx, grant_table.c.id == grant_id, now)
+
+
+def _end_with_exchanged(cx: Connection, which: sa.ColumnElement[bool], now: Instant) -> int:
+    count = cx.execute(_revoke(which), {"now": now}).rowcount
+    if count:
+        cx.execute(_END_EXCHANGED, {"now": now})
+    return count
 
 
 def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
     """At most ``limit``, the newest first.
 
-    A row: the digest of the refresh token, the ids of user, client and resource, when it was made and expires.
+    A row: the digest of the refresh token, or of its family if it has successors, the ids of user, client and resource,
+    when it was made and expires.
     """
     query = (
-        sa.select(*_grants.c["refresh_digest", "user_id", "client_id", "resource_id", "created", "refresh_expires"])
-        .where(_grants.c[f"{party}_id"] == party_id, _grants.c.revoked.is_(None), _grants.c.refresh_expires > now)
-        .order_by(_grants.c.id.desc())
+        sa.select(
+            sa.func.coalesce(grant_table.c.family, grant_table.c.refresh_digest),
+            *grant_table.c["user_id", "client_id", "resource_id", "created", "refresh_expires"],
+        )
+        .where(
+            grant_table.c[f"{party}_id"] == party_id,
+            grant_table.c.revoked.is_(None),
+            grant_table.c.refresh_expires > now,
+        )
+        .order_by(grant_table.c.id.desc())
         .limit(limit)
     )
     return cx.execute(query).all()
 
 
-def purge(cx: Connection, before: Instant, rows: int) -> int:
-    """At most ``rows`` rows: grants that ended before this instant, after their tokens.
-
-    A grant's deletion would delete all of its tokens at once.
-    """
-    rows_left, empty_grant_ids = rows, list[int]()
-    for grant_id in _ended_grants(cx, before, rows):
-        rows_left -= cx.execute(_DELETE_TOKENS_OF, {"grant": grant_id, "rows": rows_left}).rowcount
-        if rows_left:
-            empty_grant_ids.append(grant_id)
-            rows_left -= 1
-        if not rows_left:
-            break
-    if empty_grant_ids:
-        cx.execute(_grants.delete().where(_grants.c.id.in_(empty_grant_ids)))
-    return rows - rows_left
-
-
-def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: int) -> tuple[int, PurgeProgress]:
-    """Delete access tokens that expired before this instant, except each grant's last, with which its holder can still
-    end the grant.
-
-    Looks at no more than ``rows`` expired tokens, from ``after`` on. Returns how many, and the progress.
-    """
-    expired_rows = cx.execute(
-        _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
-    ).all()
-    if not expired_rows:
-        return 0, after
-    cx.execute(_DELETE_ALL_BUT_NEWEST, {"digests": [row.digest for row in expired_rows]})
-    start = before if after == PURGE_START else after.start
-    return len(expired_rows), PurgeProgress(expired_rows[-1].expires, bytes(expired_rows[-1].digest), start)
-
-
-def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
-    """On PostgreSQL, grants that another decision has locked are skipped."""
-    grant_ids: dict[int, None] = {}
-    # One query for each index: a query with both conditions may make the database read every grant.
-    for column in (_grants.c.refresh_expires, _grants.c.revoked):
-        statement = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
-        grant_ids |= dict.fromkeys(cx.scalars(statement.with_for_update(skip_locked=True)))
-    return list(grant_ids)[:limit]
+def allowed(cx: Connection, question: Question, now: Instant) -> list[str]:
+    """The scopes of each living grant that its user allowed in a browser."""
+    query = sa.select(grant_table.c.scopes).where(
+        grant_table.c.user_id == question.user_id,
+        grant_table.c.client_id == question.client_id,
+        grant_table.c.resource_id == question.resource_id,
+        grant_table.c.made == "authorization_code",
+        grant_table.c.revoked.is_(None),
+        grant_table.c.refresh_expires > now,
+    )
+    return list(cx.scalars(query.limit(_MOST_ALLOWED)))
 
 
 def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
@@ -293,9 +337,13 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
     return texts
 
 
+def _digest_of_signed(token_id: str) -> bytes:
+    return hashlib.sha256(f"jwt {token_id}".encode()).digest()
+
+
 def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
     """Live tokens are counted only if the row does not show whether the grant is full."""
-    full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
+    full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[6:])
     if not full_until:
         live_bound = None
     elif limit > FEW:
@@ -304,26 +352,48 @@ def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instan
             count_row = _COUNT_LIVE.first(cx, grant=grant.id, now=now, others=limit - 1)
             assert count_row is not None  # noqa: S101 - a statement that counts has one row
             live_bound, full_until = count_row[0], count_row[1] or 0
-    return LockedGrant(grant, row[1], full_until, live_bound)
+    return LockedGrant(grant, row[1], full_until, live_bound, bytes(row[0]), bool(row[4]), row[5])
 
 
-_GRANT = _grants.c["id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked"]
-_ADD_ACCESS_TOKEN = PreparedStatement(_access_tokens.insert())
+_GRANT = grant_table.c[
+    "id",
+    "user_id",
+    "client_id",
+    "resource_id",
+    "refresh_expires",
+    "revoked",
+    "scopes",
+    "made",
+    "authenticated",
+    "actor_id",
+]
+_ADD_ACCESS_TOKEN = PreparedStatement(token_table.insert())
 _LIVE_OF_GRANT = (
-    sa.select(_access_tokens.c.expires)
-    .where(_access_tokens.c.grant_id == _grants.c.id, _access_tokens.c.expires > sa.bindparam("now"))
-    .order_by(_access_tokens.c.expires.desc())
+    sa.select(token_table.c.expires)
+    .where(token_table.c.grant_id == grant_table.c.id, token_table.c.expires > sa.bindparam("now"))
+    .order_by(token_table.c.expires.desc())
 )
 _REFRESHED = sa.select(
-    _grants.c.refresh_digest,
+    grant_table.c.refresh_digest,
     version_stamps.GENERATION,
     _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
-    _grants.c.live_bound,
+    grant_table.c.live_bound,
+    grant_table.c.family.is_not(None),
+    grant_table.c.rotated,
     *_GRANT,
-).where(_grants.c.refresh_digest.in_(sa.bindparam("refresh", expanding=True)))
-_LOCK_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants))
-_LOCK_FREE_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants, skip_locked=True))
-_live = _access_tokens.alias("live")
+)
+_BY_NEWEST = _REFRESHED.where(grant_table.c.refresh_digest.in_(sa.bindparam("refresh", expanding=True)))
+_LOCK_GRANTS = PreparedStatement(_BY_NEWEST.with_for_update(of=grant_table))
+_LOCK_FREE_GRANTS = PreparedStatement(_BY_NEWEST.with_for_update(of=grant_table, skip_locked=True))
+_LOCK_FAMILY = PreparedStatement(
+    _REFRESHED.where(grant_table.c.family == sa.bindparam("family")).with_for_update(of=grant_table)
+)
+_ROTATE = PreparedStatement(
+    grant_table.update()
+    .where(grant_table.c.id == sa.bindparam("grant"))
+    .values(refresh_digest=sa.bindparam("newest"), rotated=sa.bindparam("now"))
+)
+_live = token_table.alias("live")
 _IS_LIVE = sa.and_(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
 _COUNT_LIVE = PreparedStatement(
     sa.select(
@@ -337,54 +407,49 @@ _COUNT_LIVE = PreparedStatement(
     )
 )
 _KEEP_BOUND = PreparedStatement(
-    _grants.update().where(_grants.c.id == sa.bindparam("grant")).values(live_bound=sa.bindparam("bound"))
+    grant_table.update().where(grant_table.c.id == sa.bindparam("grant")).values(live_bound=sa.bindparam("bound"))
 )
 _TOKEN_STATE = PreparedStatement(
-    sa.select(*_access_tokens.c["id", "expires"], version_stamps.GENERATION, version_stamps.ENDINGS, *_GRANT)
-    .select_from(_access_tokens.join(_grants))
-    .where(_access_tokens.c.digest == sa.bindparam("access"))
+    sa.select(
+        *token_table.c["id", "expires"],
+        version_stamps.GENERATION,
+        version_stamps.ENDINGS,
+        token_table.c.issued,
+        *_GRANT,
+    )
+    .select_from(token_table.join(grant_table))
+    .where(token_table.c.digest == sa.bindparam("access"))
 )
 
 
 def _revoke(grant: sa.ColumnElement[bool]) -> sa.Update:
     # No token outlives its grant, so a grant that has expired has nothing left to end.
-    living = (_grants.c.revoked.is_(None), _grants.c.refresh_expires > sa.bindparam("now"))
-    return _grants.update().where(grant, *living).values(revoked=sa.bindparam("now"))
+    living = (grant_table.c.revoked.is_(None), grant_table.c.refresh_expires > sa.bindparam("now"))
+    return grant_table.update().where(grant, *living).values(revoked=sa.bindparam("now"))
 
 
 _REVOKE = {
     "access": _revoke(
-        _grants.c.id
-        == sa.select(_access_tokens.c.grant_id)
-        .where(_access_tokens.c.digest == sa.bindparam("token_digest"))
+        grant_table.c.id
+        == sa.select(token_table.c.grant_id)
+        .where(token_table.c.digest == sa.bindparam("token_digest"))
         .scalar_subquery()
     ),
-    "refresh": _revoke(_grants.c.refresh_digest == sa.bindparam("token_digest")),
+    "refresh": _revoke(
+        sa.or_(
+            grant_table.c.refresh_digest == sa.bindparam("token_digest"),
+            grant_table.c.family == sa.bindparam("token_family"),
+        )
+    ),
 }
 
-_END = {party: _revoke(_grants.c[f"{party}_id"] == sa.bindparam("party")) for party in get_args(Party)}
+_source = grant_table.alias("source")
+# A token from an exchange is not exchanged again, so this is all that came of a grant.
+_END_EXCHANGED = _revoke(
+    sa.and_(
+        grant_table.c.source_id.is_not(None),
+        sa.exists().where(_source.c.id == grant_table.c.source_id, _source.c.revoked == sa.bindparam("now")),
+    )
+)
 
-_DELETE_TOKENS_OF = _access_tokens.delete().where(
-    _access_tokens.c.digest.in_(
-        sa.select(_access_tokens.c.digest)
-        .where(_access_tokens.c.grant_id == sa.bindparam("grant"))
-        .order_by(_access_tokens.c.expires)
-        .limit(sa.bindparam("rows"))
-    )
-)
-_EXPIRED = (
-    sa.select(*_access_tokens.c["expires", "digest"])
-    .where(
-        sa.tuple_(_access_tokens.c.expires, _access_tokens.c.digest)
-        > sa.tuple_(sa.bindparam("after", type_=sa.BigInteger), sa.bindparam("digest", type_=sa.LargeBinary)),
-        _access_tokens.c.expires < sa.bindparam("before", type_=sa.BigInteger),
-    )
-    .order_by(_access_tokens.c.expires, _access_tokens.c.digest)
-    .limit(sa.bindparam("rows"))
-    .with_for_update(skip_locked=True)
-)
-_newer = _access_tokens.alias("newer")
-_DELETE_ALL_BUT_NEWEST = _access_tokens.delete().where(
-    _access_tokens.c.digest.in_(sa.bindparam("digests", expanding=True)),
-    sa.exists().where(_newer.c.grant_id == _access_tokens.c.grant_id, _newer.c.expires > _access_tokens.c.expires),
-)
+_END = {party: _revoke(grant_table.c[f"{party}_id"] == sa.bindparam("party")) for party in get_args(Party)}

@@ -72,9 +72,9 @@ def finish(
     user = attempts.finish(cx, options, attempt, password_ok, now)
     if attempts.needs_new_password(user):
         until = now + STEP_SECONDS * SECOND
-        return FormOutcome(
-            user, step=_seal(cx, Step(user.id, attempt.resource_id, until), attempt.password_hash, browser)
-        )
+        key = system.key(cx, "tokens")
+        step = _seal(key, Step(user.id, attempt.resource_id, until), attempt.password_hash, browser)
+        return FormOutcome(user, step=step)
     return _let_in(cx, options, user, attempt.resource_id, old_ticket, now)
 
 
@@ -91,7 +91,10 @@ def read_step(
     account = (credentials.lock if lock else credentials.by_id)(cx, step.user_id)
     if (
         account is None
-        or not hmac.compare_digest(text.encode("utf-8"), _seal(cx, step, account.password_hash, browser).encode())
+        or not any(
+            hmac.compare_digest(text.encode("utf-8"), _seal(key, step, account.password_hash, browser).encode())
+            for key in system.accepted_keys(cx, "tokens")
+        )
         or now >= step.until
         or not account.user.live
         or not attempts.needs_new_password(account.user)
@@ -124,9 +127,9 @@ def administrator_of(cx: Connection, names: DirectoryNames, ticket: str, now: In
     return holder.user
 
 
-def _seal(cx: Connection, step: Step, password_hash: str | None, browser: str) -> str:
+def _seal(key: bytes, step: Step, password_hash: str | None, browser: str) -> str:
     content = base64.urlsafe_b64encode(msgspec.json.encode(step)).decode()
-    return f"{content}.{minting.seal(system.key(cx, 'tokens'), 'step', content, password_hash or '', browser)}"
+    return f"{content}.{minting.seal(key, 'step', content, password_hash or '', browser)}"
 
 
 def _let_in(

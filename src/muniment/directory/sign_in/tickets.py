@@ -41,7 +41,7 @@ tickets = sa.Table(
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
-    """A ticket's row.
+    """A ticket's row. ``issue`` sets ``created``.
 
     ``resource_id`` is the resource that the sign-in was for. With ``target_id`` it opens this resource alone. Its
     caller is ``by_user_id`` (an administrator), ``by_client_id`` or ``by_resource_id``; ``by_ticket`` is the digest of
@@ -57,6 +57,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     by_client_id: int | None = None
     by_resource_id: str | None = None
     by_ticket: bytes | None = None
+    created: Instant = 0
 
 
 def issue(cx: Connection, names: DirectoryNames, ticket: Ticket, most: int, now: Instant) -> str:
@@ -64,7 +65,7 @@ def issue(cx: Connection, names: DirectoryNames, ticket: Ticket, most: int, now:
     key = {"user": ticket.user_id, "made": ticket.made, "kept": most - 1}
     cx.execute(_END_SURPLUS, key)
     value, digest = minting.mint(system.key(cx, "tokens"), "ticket")
-    cx.execute(tickets.insert(), {"digest": digest, "created": now, **msgspec.structs.asdict(ticket)})
+    cx.execute(tickets.insert(), {"digest": digest, **msgspec.structs.asdict(ticket), "created": now})
     return f"{names.ticket_prefix}{value}*"
 
 
@@ -72,9 +73,9 @@ def parse(cx: Connection, names: DirectoryNames, text: str) -> bytes:
     """Return the digest. Raises NotSignedIn for a text that this directory did not issue."""
     value = text.removeprefix(names.ticket_prefix)
     if value != text and value.endswith("*"):
-        digest = minting.parse(system.key(cx, "tokens"), "ticket", value[:-1])
-        if digest is not None:
-            return digest
+        for key in system.accepted_keys(cx, "tokens"):
+            if (digest := minting.parse(key, "ticket", value[:-1])) is not None:
+                return digest
     raise NotSignedIn("This is no ticket of this directory.")
 
 
@@ -84,6 +85,11 @@ def read(cx: Connection, names: DirectoryNames, text: str, now: Instant) -> Tick
     if row is None:
         raise ExpiredTicket(names.expired_ticket)
     return Ticket(**row._mapping)
+
+
+def lives(cx: Connection, digest: bytes, now: Instant) -> bool:
+    """Whether the ticket of this digest has neither ended nor expired."""
+    return cx.execute(_LIVE_TICKET, {"digest": digest, "now": now}).one_or_none() is not None
 
 
 def end(cx: Connection, names: DirectoryNames, text: str) -> None:

@@ -61,7 +61,8 @@ _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 @dataclass(frozen=True)
 class RepositoryContext:
     """``people`` and ``people_changes`` are None if the directory runs elsewhere. ``repositories`` were looked up by
-    name, with the seal of the half. ``downloads`` and the fields after it count what each caller has under way.
+    name, with the seal of the half. ``issuer`` is the authorization server that lets callers in, if it is known, and
+    ``root`` the path of the base address. ``downloads`` and the fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -75,6 +76,8 @@ class RepositoryContext:
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyCache = field(default_factory=KeyCache)
     memory: SearchCache = field(default_factory=SearchCache)
+    issuer: str = ""
+    root: str = ""
     downloads: Slots = field(default_factory=Slots)
     uploads: Slots = field(default_factory=Slots)
     batches: Slots = field(default_factory=Slots)

@@ -11,10 +11,11 @@ from starlette.routing import Route
 
 from muniment.repository.api import rows
 from muniment.repository.api.context import RepositoryContext
-from muniment.repository.api.endpoints import discovery
+from muniment.repository.api.endpoints import discovery, protected_resource
 from muniment.repository.api.endpoints.discovery import LinkTarget
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.endpoints.permissions import acls
+from muniment.repository.api.endpoints.protected_resource import ProtectedResource
 from muniment.repository.api.endpoints.search import dql, federated_search
 from muniment.repository.api.operations import BELOW, Addresses, Family, Form, Row, addresses, content
 from muniment.repository.api.wire import codes, parameters, spelling
@@ -26,7 +27,7 @@ from muniment.repository.api.wire.documents import (
     RepositoryDocument,
 )
 from muniment.repository.options import RepositoryNames
-from muniment.web.addresses import Address, AddressTable, CredentialKind, ErrorShape, Operation
+from muniment.web.addresses import Address, AddressTable, AnswerDescription, CredentialKind, ErrorShape, Operation
 
 _NOTE = (
     "Every address that answers a document also takes `.json` or `.xml` after it, which chooses the media type. "
@@ -127,5 +128,22 @@ def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(media_type for answer in answers for media_type in answer.content))
 
 
+def metadata_table(names: RepositoryNames, root: str) -> AddressTable[RepositoryContext]:
+    """Make the table of what stands at the root of the host about each repository (RFC 9728 3.1)."""
+    content = {"application/json": ProtectedResource}
+    shown = Operation(protected_resource.describe, answers=(AnswerDescription(200, "Who lets callers in.", content),))
+    path = f"{spelling.WELL_KNOWN}{root}/{names.prefix}/repositories/{{repository}}"
+    own = table(names)
+    return AddressTable(
+        "repository metadata",
+        "",
+        (Address(path, {"GET": shown}, codes.ENTERING),),
+        own.shape,
+        CredentialKind.NONE,
+        tuple(part for part in parameters.PARTS if part.name == "repository"),
+    )
+
+
 def routes(context: RepositoryContext) -> list[Route]:
-    return table(context.names).routes(context)
+    metadata = metadata_table(context.names, context.root).routes(context)
+    return [*table(context.names).routes(context), *metadata]

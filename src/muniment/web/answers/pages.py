@@ -1,6 +1,7 @@
 """How does a page look, and what does a person read when a request is refused (decision 0101)?
 
-Only the search page has a script. No page loads anything from elsewhere.
+The search page has a script, and so has the page that posts an answer to an application. No page loads anything from
+elsewhere.
 """
 
 import base64
@@ -21,7 +22,7 @@ from muniment.web.answers.responses import ErrorCode
 Way = tuple[str, str]
 
 _POLICY = (
-    "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; "
+    "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action {forms}; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
 _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javascript"}
@@ -100,10 +101,12 @@ def draw(
     files: str | None,
     headers: Mapping[str, str] | None = None,
     scripts: bool = False,
+    forms: Sequence[str] = ("'self'",),
 ) -> Response:
     """The page's stylesheet and icon are below the address ``files``; with None the stylesheet is part of it.
 
-    So it shows even if the server refuses the stylesheet, as over plain HTTP.
+    So it shows even if the server refuses the stylesheet, as over plain HTTP. ``forms`` are the places to which its
+    forms may be sent, also by a redirect (CSP 3, ``form-action``).
     """
     text = template.render(
         home=f"{request.scope.get('muniment.base', '')}/",
@@ -115,6 +118,7 @@ def draw(
     policy = _POLICY.format(
         style="'self'" if files is not None else f"'sha256-{_STYLE_HASH}'",
         scripts="script-src 'self'; connect-src 'self'; " if scripts else "",
+        forms=" ".join(forms),
     )
     return Response(text, status, {"Content-Security-Policy": policy, **(headers or {})}, media_type="text/html")
 

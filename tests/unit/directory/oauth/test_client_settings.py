@@ -11,6 +11,7 @@ from muniment.directory.entries import editing, oauth_clients
 from muniment.directory.entries.oauth_clients import DEFAULTS, ClientSettings
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import clients
+from muniment.directory.oauth.clients import ClientProof
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import BadAttribute, DeadToken, InvalidClient, InvalidGrant, SignInRefused
@@ -115,7 +116,7 @@ def test_a_remembered_client_is_forgotten_when_its_settings_change(office: Offic
 def test_a_client_and_its_settings_take_one_statement(office: Office, now: Instant) -> None:
     settle(office, WHOLE, now)
     with office.db.read() as cx, counted(office.db) as sent:
-        assert clients.find(cx, office.clients, "app", None).settings == WHOLE
+        assert clients.find(cx, office.clients, ClientProof("app")).settings == WHOLE
     assert len(sent) == 1, sent
 
 
@@ -149,9 +150,9 @@ def test_a_client_with_another_secret_now_is_refused(office: Office, now: Instan
     secret, stored = new_secret()
     client = _confidential(office, stored, now)
     with office.db.read() as cx:
-        found = clients.find(cx, office.clients, "safe", secret)
+        found = clients.find(cx, office.clients, ClientProof("safe", secret))
         with pytest.raises(InvalidClient):
-            clients.find(cx, office.clients, "safe", None)
+            clients.find(cx, office.clients, ClientProof("safe"))
     with office.db.begin() as cx:
         assert clients.require_unchanged(cx, found) == DEFAULTS
         decisions.set_password(cx, client, new_secret()[1], now)

@@ -15,7 +15,7 @@ from muniment.directory.api.rest import callers
 from muniment.directory.api.rest.callers import Presented, RequiredRight
 from muniment.directory.entries import credentials, editing, entries, memberships, resources
 from muniment.directory.entries.oauth_clients import DEFAULTS
-from muniment.directory.oauth import clients, revocation, sessions, tokeninfo, tokens
+from muniment.directory.oauth import clients, grant_purge, revocation, sessions, tokeninfo
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -269,7 +269,7 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
 
     def begin(client_id: str, secret: str | None) -> Client:
         with office.db.read() as cx:
-            return clients.find(cx, Cache(1000), client_id, secret)
+            return clients.find(cx, Cache(1000), clients.ClientProof(client_id, secret))
 
     assert begin("app", None) == begin("APP", "") == Client(office.client.id, None, DEFAULTS)
     assert begin("safe", "anything") == Client(safe.id, "a secret's hash", DEFAULTS)
@@ -288,9 +288,9 @@ def test_a_refused_sign_in_says_itself_that_its_count_is_kept(office: Office, no
         known = credentials.find(cx, office.options, "alice@People")
     assert known is not None
     assert [pause.failures for pause in pauses.pauses(office.options, known, now)] == [1]
-    assert [kind.__name__ for kind in vars(refusals).values() if getattr(kind, "keeps_writes", False)] == [
-        "SignInRefused"
-    ]
+    assert {kind.__name__ for kind in vars(refusals).values() if getattr(kind, "keeps_writes", False)} == {
+        *("SignInRefused", "UsedAgain", "AuthorizationPending", "SlowDown", "AccessDenied", "WrongUserCode")
+    }
 
 
 def test_a_refresh_token_serves_its_own_client_and_scope_only(office: Office, now: Instant) -> None:
@@ -381,10 +381,10 @@ def test_a_dead_token_of_another_resource_is_still_known_as_one_for_an_hour(offi
     office.revoke(issued.access_token, now)
     with office.db.begin() as cx:
         administration = resources.administration(cx)
-        assert sessions.purge(cx, tokens.PURGE_START, now + HOUR, 100) == (0, tokens.PURGE_START)
+        assert sessions.purge(cx, grant_purge.PURGE_START, now + HOUR, 100) == (0, grant_purge.PURGE_START)
         with pytest.raises(WrongResource):
             tokeninfo.verify(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
-        assert sessions.purge(cx, tokens.PURGE_START, now + HOUR + 1, 100) == (2, tokens.PURGE_START)
+        assert sessions.purge(cx, grant_purge.PURGE_START, now + HOUR + 1, 100) == (2, grant_purge.PURGE_START)
         with pytest.raises(DeadToken):
             tokeninfo.verify(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
 

@@ -9,7 +9,7 @@ from muniment.database.connections import directory_tables
 from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import credentials, editing, entries, memberships
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import revocation, sessions, tokens
+from muniment.directory.oauth import grant_purge, revocation, sessions
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant, NotSignedIn, UnknownSession
@@ -234,7 +234,7 @@ def test_all_sessions_of_everybody_can_be_ended(office: Office, now: Instant) ->
 
 def test_tokens_of_a_grant_that_is_seldom_refreshed_are_purged_too(office: Office, now: Instant) -> None:
     """Each of them was its grant's newest when the purge looked at it first. Other tokens expire all the time."""
-    issued, progress, counts = office.issue(now), tokens.PURGE_START, []
+    issued, progress, counts = office.issue(now), grant_purge.PURGE_START, []
     access_tokens = directory_tables.tables["access_tokens"]
     with office.db.read() as cx:
         seldom = sa.select(sa.func.count()).where(

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from muniment.database import connections
 from muniment.database.connections import Database
-from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth import grant_purge, grants, tokens
+from muniment.directory.oauth.grant_purge import PurgeProgress
 from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
-from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
 from muniment.ground.clock import SECOND, Instant
@@ -92,7 +92,7 @@ def test_a_purge_takes_no_more_rows_at_a_time_than_it_is_told(office: Office, no
     taken = []
     for _ in range(5):
         with counted(office.db) as sent, office.db.begin() as cx:
-            taken.append(tokens.purge(cx, now + 1, 3))
+            taken.append(grant_purge.purge(cx, now + 1, 3))
         counts.append(sum(_rows(office).values()))
         deleted = [statement for statement in sent if statement.startswith("DELETE FROM access_tokens")]
         assert len(deleted) <= 3
@@ -105,31 +105,31 @@ def test_expired_grants_do_not_keep_revoked_ones_from_going(office: Office, now:
     office.issue(now)
     office.revoke(office.issue(end).access_token, end)
     with office.db.begin() as cx:
-        assert tokens.purge(cx, end + 1, 100) == 4
+        assert grant_purge.purge(cx, end + 1, 100) == 4
 
 
 def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Instant) -> None:
     dead, living = office.issue(now), office.issue(now)
     office.revoke(dead.access_token, now)
     with office.db.begin() as cx:
-        assert tokens.purge(cx, now, 100) == 0
-        assert tokens.purge(cx, now + 1, 100) == 2
-        assert tokens.purge(cx, now + 1, 100) == 0
+        assert grant_purge.purge(cx, now, 100) == 0
+        assert grant_purge.purge(cx, now + 1, 100) == 2
+        assert grant_purge.purge(cx, now + 1, 100) == 0
     office.info(living.access_token, now)
     with pytest.raises(DeadToken):
         office.info(dead.access_token, now)
     end = now + office.options.refresh_token_seconds * SECOND
     with office.db.begin() as cx:
-        assert tokens.purge(cx, end, 100) == 0
-        assert tokens.purge(cx, end + 1, 100) == 2
+        assert grant_purge.purge(cx, end, 100) == 0
+        assert grant_purge.purge(cx, end + 1, 100) == 2
     assert _rows(office) == {"grants": 0, "access_tokens": 0}
 
 
 def _sweep(
-    office: Office, before: Instant, rows: int, swept: PurgeProgress = tokens.PURGE_START
+    office: Office, before: Instant, rows: int, swept: PurgeProgress = grant_purge.PURGE_START
 ) -> tuple[int, PurgeProgress]:
     with office.db.begin() as cx:
-        return tokens.purge_expired(cx, swept, before, rows)
+        return grant_purge.purge_expired(cx, swept, before, rows)
 
 
 def test_expired_tokens_of_a_living_grant_go_and_its_newest_stays(office: Office, now: Instant) -> None:
@@ -138,7 +138,7 @@ def test_expired_tokens_of_a_living_grant_go_and_its_newest_stays(office: Office
     second = office.refresh(issued, now + 1)
     last = office.refresh(issued, now + 2)
     other = office.issue(now)
-    assert _sweep(office, now + access, 100) == (0, tokens.PURGE_START)
+    assert _sweep(office, now + access, 100) == (0, grant_purge.PURGE_START)
     over = now + access + 3
     seen, swept = _sweep(office, over, 100)
     assert seen == 4
@@ -166,7 +166,7 @@ def test_a_sweep_looks_at_no_more_than_it_is_told_and_passes_over_nothing(office
     for _ in range(4):
         office.refresh(issued, now)
     office.refresh(issued, now + 1)
-    swept, seen, left = tokens.PURGE_START, 3, [_rows(office)["access_tokens"]]
+    swept, seen, left = grant_purge.PURGE_START, 3, [_rows(office)["access_tokens"]]
     while seen == 3:
         seen, swept = _sweep(office, now + access + 2, 3, swept)
         left.append(_rows(office)["access_tokens"])
@@ -310,8 +310,8 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         sent.append((statement, parameters))
 
     questions: dict[str, Callable[[sa.Connection], object]] = {
-        "dead grants": lambda cx: tokens.purge(cx, now * 2, 10),
-        "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
+        "dead grants": lambda cx: grant_purge.purge(cx, now * 2, 10),
+        "expired tokens": lambda cx: grant_purge.purge_expired(cx, grant_purge.PURGE_START, now * 2, 10),
         "a refresh": lambda cx: tokens.lock_grants(cx, [digest], 10_000, now, wait=True),
     }
     on_driver = connections.on_driver
@@ -341,7 +341,7 @@ def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office:
     issued = office.issue(now)
     later = now + office.options.access_token_seconds * SECOND + 1
     with office.db.begin() as cx:
-        assert tokens.purge(cx, later, 100) == 0
+        assert grant_purge.purge(cx, later, 100) == 0
     _sweep(office, later, 100)
     office.revoke(issued.access_token, later)
     with pytest.raises(InvalidGrant):

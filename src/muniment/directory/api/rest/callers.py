@@ -16,11 +16,12 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
 from muniment.directory.console import frame
-from muniment.directory.entries import entries, memberships, resources
+from muniment.directory.entries import entries, memberships, oauth_clients, resources
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import tokens
+from muniment.directory.oauth import access, scopes, tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
+    AccessEnded,
     DeadToken,
     ExpiredTicket,
     NotAdministrator,
@@ -124,7 +125,7 @@ def _identify(cx: Connection, names: DirectoryNames, shown: Presented, now: Inst
     refusals: list[Refusal] = []
     ways: tuple[tuple[str, Callable[[str], Caller]], ...] = (
         *((ticket, partial(by_ticket, is_cookie=False)) for ticket in shown.headers),
-        (shown.bearer, partial(_by_token, cx, now=now)),
+        (shown.bearer, partial(_by_token, cx, names, now=now)),
         (shown.cookie, partial(by_ticket, is_cookie=True)),
     )
     for credential, identify in ways:
@@ -140,7 +141,7 @@ def _identify(cx: Connection, names: DirectoryNames, shown: Presented, now: Inst
     raise NotSignedIn(_NOT_SIGNED_IN)
 
 
-def _by_token(cx: Connection, token: str, now: Instant) -> Caller:
+def _by_token(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Caller:
     """Raises NotSignedIn if the token is not living, or its user or client may not act, and NotAdministrator if it is
     for another resource, or the user is not let in to this one any more.
     """
@@ -149,12 +150,20 @@ def _by_token(cx: Connection, token: str, now: Instant) -> Caller:
         state.require_alive(now)
     except (UnparseableToken, DeadToken) as refusal:
         raise NotSignedIn(_NOT_SIGNED_IN) from refusal
-    user, client = (entries.by_id(cx, person) for person in (state.grant.user_id, state.grant.client_id))
+    grant = state.grant
+    user, client = (entries.by_id(cx, person) for person in (grant.user_id, grant.client_id))
     if user is None or not user.live or client is None or not client.live:
         raise NotSignedIn(_NOT_SIGNED_IN)
     resource = resources.administration(cx)
-    if state.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
+    if grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only a token for the administration's resource opens this address.")
+    settings = oauth_clients.read(cx, [client.id])[client.id]
+    if not scopes.may_administer(settings, grant.made):
+        raise NotAdministrator("The client may not ask for the administration's resource any more.")
+    try:
+        access.require(cx, grant.question, names)
+    except AccessEnded as refusal:
+        raise NotSignedIn(_NOT_SIGNED_IN) from refusal
     return Caller(user, memberships.administers(cx, user.id), client.name)
 
 

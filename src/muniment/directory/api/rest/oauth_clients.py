@@ -21,7 +21,15 @@ from muniment.directory.entries.attributes import CustomAttribute
 from muniment.directory.entries.oauth_clients import ClientSettings
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import BadAttribute, BadName, NameInUse, NameTaken, UnknownEntry, UnknownPartition
+from muniment.directory.refusals import (
+    BadAttribute,
+    BadName,
+    NameInUse,
+    NameTaken,
+    UnknownEntry,
+    UnknownPartition,
+    UnknownResource,
+)
 from muniment.directory.sign_in import passwords
 from muniment.ground import events
 from muniment.ground.clock import Instant
@@ -34,13 +42,18 @@ _SPELLINGS = {
     "code_seconds": "authCodeLifeTime",
     "use_session_refresh_seconds": "useSessionRefreshTokenLifeTime",
     "logout_url": "logoutURL",
+    "rotates": "rotateRefreshTokens",
 }
+_BY_KEY = "private_key_jwt"
+_METHODS = ("client_secret_basic", "client_secret_post", "none", _BY_KEY)
+_REFRESH = "refresh_token"
 _LIFETIMES = ("access_seconds", "refresh_seconds", "code_seconds")
 _V1 = {
     "access_seconds": "access_token_life_time",
     "refresh_seconds": "refresh_token_life_time",
     "code_seconds": "auth_code_life_time",
     "use_session_refresh_seconds": "use_session_refresh_token_life_time",
+    "rotates": "rotate_refresh_tokens",
 }
 
 
@@ -69,6 +82,14 @@ class OAuthClient(msgspec.Struct, kw_only=True):
     custom_attributes: list[CustomAttribute] | None
     logout_url: str
     logout_method: str
+    grant_types: list[str]
+    token_endpoint_auth_method: str
+    jwks: dict[str, Any] | None
+    takes_endpoint_audience: bool
+    pkce: str
+    rotates: bool | None
+    default_resource: str
+    may_administer: bool
     url_id: str
     url_location: str
 
@@ -76,7 +97,10 @@ class OAuthClient(msgspec.Struct, kw_only=True):
 @spelled(_SPELLINGS, _V1)
 class WrittenClient(msgspec.Struct, kw_only=True):
     """A new client, or what is to change of one. A lifetime of 0 is the directory's. A new one is confidential unless
-    the body says otherwise; without ``secret``, one is made.
+    the body says otherwise; without ``secret``, one is made, unless the client authenticates by ``private_key_jwt``.
+
+    ``grant_types`` and ``token_endpoint_auth_method`` have the names of RFC 7591 2; ``default_resource`` is a name or
+    an identifier. Without ``rotates`` refresh tokens rotate for public clients, but not after the password grant.
     """
 
     id: str = ""
@@ -98,6 +122,14 @@ class WrittenClient(msgspec.Struct, kw_only=True):
     custom_attributes: list[CustomAttribute] | msgspec.UnsetType = msgspec.UNSET
     logout_url: str | msgspec.UnsetType = msgspec.UNSET
     logout_method: str | msgspec.UnsetType = msgspec.UNSET
+    grant_types: list[str] | msgspec.UnsetType = msgspec.UNSET
+    token_endpoint_auth_method: str | msgspec.UnsetType = msgspec.UNSET
+    jwks: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    takes_endpoint_audience: bool | msgspec.UnsetType = msgspec.UNSET
+    pkce: str | msgspec.UnsetType = msgspec.UNSET
+    rotates: bool | msgspec.UnsetType | None = msgspec.UNSET
+    default_resource: str | msgspec.UnsetType = msgspec.UNSET
+    may_administer: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClientList(paging.PageFields, kw_only=True):
@@ -127,7 +159,8 @@ async def list_clients(call: Call) -> Response:
 async def add(call: Call) -> Response:
     """Make an OAuth client. If it is confidential, the answer shows its secret, and no later one does."""
     body = await call.body(WrittenClient)
-    secret = None if body.confidential is False else await _new_secret(call, body)
+    has_none = body.confidential is False or body.token_endpoint_auth_method == _BY_KEY
+    secret = None if has_none else await _new_secret(call, body)
     client = await call.write(_add, call, body, secret, call.now)
     call.on(client.shown.id)
     return call.answer(client.shown, 201, revision=client.revision)
@@ -198,11 +231,16 @@ def _describe(
             for name, value in msgspec.structs.asdict(own).items()
         }
         kept |= {
+            "grant_types": _grant_types(own),
+            "token_endpoint_auth_method": _authentication(client, own),
+            "jwks": msgspec.json.decode(own.jwks) if own.jwks else None,
             "auth_scopes": _partition_names(cx, options, own),
             "access_seconds": own.access_seconds or options.access_token_seconds,
             "refresh_seconds": own.refresh_seconds or options.refresh_token_seconds,
             "code_seconds": own.code_seconds or 0,
         }
+        for hidden in ("denied_grants", "authentication"):
+            del kept[hidden]
         described.append(
             OAuthClient(
                 **kept,
@@ -211,7 +249,7 @@ def _describe(
                 description=client.description,
                 location=location,
                 uuid=client.uuid,
-                confidential=client.has_password,
+                confidential=client.has_password or own.by_key,
                 secret=secret,
                 custom_attributes=custom.get(client.id),
                 url_id=client.name,
@@ -225,6 +263,17 @@ def _partition_names(cx: Connection, options: DirectoryOptions, settings: Client
     """One that was removed since has no name."""
     found = (entries.by_id(cx, number) for number in settings.auth_scopes)
     return [entries.shown_name(options.names, partition) for partition in found if partition is not None]
+
+
+def _grant_types(settings: ClientSettings) -> list[str]:
+    allowed = [name for made, name in oauth_clients.GRANT_TYPES.items() if made not in settings.denied_grants]
+    return [*allowed, *([_REFRESH] if settings.allow_refresh_token else [])]
+
+
+def _authentication(client: Entry, settings: ClientSettings) -> str:
+    if settings.by_key:
+        return _BY_KEY
+    return "client_secret_basic" if client.has_password else "none"
 
 
 def _shown(cx: Connection, call: Call, client: Entry, secret: str | None = None) -> _Shown:
@@ -281,12 +330,36 @@ def _put_settings(
         if name == "auth_scopes":
             partitions = (identifiers.find_partition(cx, call.directory.options, each) for each in value)
             changes[name] = tuple(partition.id for partition in partitions)
+        elif name == "jwks":
+            changes[name] = "" if value is None else msgspec.json.encode(value).decode()
+        elif name == "default_resource" and value:
+            changes[name] = identifiers.find_resource(cx, call.names, value).id
         elif isinstance(value, list):
             changes[name] = tuple(value)
         elif name in _LIFETIMES:
             changes[name] = value or None
+    if isinstance(body, WrittenClient):
+        changes |= _read_types(body)
     if (new := msgspec.structs.replace(present, **changes)) != present:
         client_decisions.set_settings(cx, client, new, now)
+
+
+def _read_types(body: WrittenClient) -> dict[str, Any]:
+    """Whether it gets refresh tokens is a switch of its own. Raises BadAttribute."""
+    changes: dict[str, Any] = {}
+    if body.grant_types is not msgspec.UNSET:
+        unknown = set(body.grant_types) - {*oauth_clients.GRANT_TYPES.values(), _REFRESH}
+        if unknown:
+            raise BadAttribute(f"A client's grant types are some of {', '.join(oauth_clients.GRANT_TYPES.values())}.")
+        changes["denied_grants"] = tuple(
+            made for made, name in oauth_clients.GRANT_TYPES.items() if name not in body.grant_types
+        )
+    method = body.token_endpoint_auth_method
+    if method is not msgspec.UNSET:
+        if method not in _METHODS:
+            raise BadAttribute(f"A client authenticates by one of {', '.join(_METHODS)}.")
+        changes["authentication"] = _BY_KEY if method == _BY_KEY else "secret"
+    return changes
 
 
 def _put_custom(cx: Connection, client: Entry, body: WrittenClient, now: Instant) -> None:
@@ -317,6 +390,7 @@ _WRONG: Table = {
     BadAttribute: ErrorCode(400, "bad_attribute"),
     NameTaken: ErrorCode(409, "name_taken"),
     UnknownPartition: ErrorCode(404, "unknown_partition"),
+    UnknownResource: ErrorCode(404, "unknown_resource"),
 }
 
 ROWS = (

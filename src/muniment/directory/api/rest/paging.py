@@ -64,7 +64,8 @@ class Wanted(NamedTuple):
         except ValueError:
             sent = b""
         check, content = sent[:_CHECK], sent[_CHECK:]
-        if not hmac.compare_digest(check, self._check(cx, content)):
+        keys = system.accepted_keys(cx, "csrf")
+        if not any(hmac.compare_digest(check, self._check(key, content)) for key in keys):
             raise Malformed("This next_page_cookie does not come from a page of this list.")
         return ListPlace(*msgspec.json.decode(content.strip(b" "), type=tuple[int, str, int]))
 
@@ -81,11 +82,11 @@ class Wanted(NamedTuple):
         content = msgspec.json.encode(end)
         # Clients of the field expect a text that ends in '=='.
         content += b" " * ((1 - _CHECK - len(content)) % 3)
-        return base64.b64encode(self._check(cx, content) + content).decode()
+        return base64.b64encode(self._check(system.key(cx, "csrf"), content) + content).decode()
 
-    def _check(self, cx: Connection, content: bytes) -> bytes:
+    def _check(self, key: bytes, content: bytes) -> bytes:
         text = f"page of {self.list_name}\x00{self.filter or ''}\x00".encode("utf-8", "surrogatepass") + content
-        return hmac.digest(system.key(cx, "csrf"), text, "sha256")[:_CHECK]
+        return hmac.digest(key, text, "sha256")[:_CHECK]
 
 
 def read_size(text: str) -> int:

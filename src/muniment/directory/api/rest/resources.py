@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment.database.audit import Actor, acting
 from muniment.directory import audit
 from muniment.directory.administration import resource_decisions
-from muniment.directory.api.rest import access_roles, identifiers, paging
+from muniment.directory.api.rest import access_roles, identifiers, paging, resource_tokens
 from muniment.directory.api.rest.access_roles import RoleOfResource
 from muniment.directory.api.rest.callers import Caller, RequiredRight
 from muniment.directory.api.rest.calls import Call, Method, Row
@@ -107,11 +107,14 @@ class ResourceObject(KeptSettings, kw_only=True):
     impersonate_list: list[str]
     is_authentication_enabled: bool
     is_synchronization_enabled: bool
+    address: str = ""
+    token_format: str = "opaque"  # noqa: S105 - no password
+    token_life_time: int = 0
     connection_healthy: bool = True
 
 
 @spelled(_SPELLINGS)
-class WrittenResource(msgspec.Struct, kw_only=True):
+class WrittenResource(resource_tokens.TokenSettings, kw_only=True):
     """A new resource, or what is to change of one. ``secret_key`` activates a new one."""
 
     resource_name: str | msgspec.UnsetType = msgspec.UNSET
@@ -194,7 +197,7 @@ async def list_resources(call: Call) -> Response:
 async def add(call: Call) -> Response:
     """Make a resource with its access role. With a secret it is activated at once."""
     body = await call.body(WrittenResource)
-    shown = await call.write(_add, call.names, body, call.now)
+    shown = await call.write(_add, call, body, call.now)
     call.on(shown.resource_name)
     if body.secret_key and call.event is not None:
         how = "with a secret that the caller chose"
@@ -292,6 +295,7 @@ def _describe(cx: Connection, names: DirectoryNames, several: Sequence[Resource]
                 impersonate_list=list(resource.impersonate_list),
                 is_authentication_enabled=resource.authentication_enabled,
                 is_synchronization_enabled=resource.synchronization_enabled,
+                **resource_tokens.describe(resource),
                 **_fields(_KEPT.decode(resource.settings)),
             )
         )
@@ -313,11 +317,13 @@ def _show(cx: Connection, _: Caller, call: Call) -> ResourceObject:
     return _describe(cx, call.names, [_find(cx, call)])[0]
 
 
-def _add(cx: Connection, _: Caller, names: DirectoryNames, body: WrittenResource, now: Instant) -> ResourceObject:
+def _add(cx: Connection, _: Caller, call: Call, body: WrittenResource, now: Instant) -> ResourceObject:
+    names = call.names
     resource = resource_decisions.add_resource(
         cx, names, body.new_name, now, resource_id=body.resource_id or None, secret=body.secret_key or None
     )
     _put(cx, resource, body, now)
+    resource_tokens.put(cx, call, resource, body, now)
     return _describe(cx, names, [resources.by_id(cx, resource.id)])[0]
 
 
@@ -330,6 +336,7 @@ def _change(cx: Connection, _: Caller, call: Call, body: WrittenResource, now: I
         if body.resource_name is not msgspec.UNSET and body.resource_name != name:
             resource_decisions.rename_resource(cx, call.names, resource, body.resource_name, now)
         _put(cx, resource, body, now)
+        resource_tokens.put(cx, call, resource, body, now)
     return _describe(cx, call.names, [resources.by_id(cx, resource.id)])[0]
 
 

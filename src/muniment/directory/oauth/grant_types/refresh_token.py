@@ -1,11 +1,17 @@
-"""The refresh grant: a client sends the refresh token of a living grant (given 4.1, RFC 6749 6)."""
+"""The refresh grant: a client sends the refresh token of a living grant (given 4.1, RFC 6749 6).
+
+Where a refresh token has successors, each serves once (RFC 9700 4.14.2). An answer may be lost: so for a few seconds
+the same token gets the same successor again. Any later use says that two have the token, and ends the grant (decision
+0120).
+"""
 
 from collections.abc import Sequence
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
-from muniment.directory.oauth import access, clients, token_requests, tokens
+from muniment.directory.oauth import access, clients, scopes, token_requests, tokens
 from muniment.directory.oauth.clients import Client, PublicClientCache
 from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -16,11 +22,15 @@ from muniment.directory.refusals import (
     InvalidScope,
     UnknownResource,
     UnparseableToken,
+    UsedAgain,
 )
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Overloaded, Refusal
 
+SAME_ANSWER_SECONDS = 10
+
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
+_USED_AGAIN = "The refresh token was used before. The sign-in that it came from has ended."
 
 
 def _decide_each(
@@ -46,24 +56,55 @@ def _decide_each(
         except InvalidGrant as refusal:
             outcomes[place] = _client_refusal(cx, remembered_clients, joint_request) or refusal
     grants_by_digest = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
-    grants_by_place: dict[int, tuple[Client, tokens.LockedGrant]] = {}
+    grants_by_place: dict[int, tuple[TokenRequest, Client, tokens.LockedGrant]] = {}
     for digest, place in places.items():
         locked_grant = grants_by_digest.get(digest)
         if locked_grant is None:
             if alone:
-                refusal_of_client = _client_refusal(cx, remembered_clients, requests[place])
-                outcomes[place] = refusal_of_client or InvalidGrant(_REFUSED)
+                outcomes[place] = _answer_former(cx, options, memory, remembered_clients, requests[place], now)
             continue
         try:
             client = _client(cx, remembered_clients, requests[place], locked_grant.generation)
             _require(cx, options, memory, requests[place].request, client, locked_grant, now)
-            grants_by_place[place] = client, locked_grant
+            grants_by_place[place] = requests[place].request, client, locked_grant
         except Refusal as refusal:
             outcomes[place] = refusal
     answers = token_requests.issue_another(cx, options, list(grants_by_place.values()), now)
-    for place, response in zip(grants_by_place, answers, strict=True):
+    for (place, (_, _, locked_grant)), response in zip(grants_by_place.items(), answers, strict=True):
+        if locked_grant.has_successors:
+            successor, newest = tokens.successor(cx, requests[place].request["refresh_token"])
+            tokens.rotate(cx, locked_grant.grant, newest, now)
+            response = msgspec.structs.replace(response, refresh_token=successor)
         outcomes[place] = response
     return outcomes
+
+
+def _answer_former(
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: access.AccessCache,
+    remembered_clients: PublicClientCache,
+    joint_request: JointRequest,
+    now: Instant,
+) -> TokenResponse | Refusal:
+    """To a token that serves no grant now, but may have served one before it had a successor."""
+    text = joint_request.request["refresh_token"]
+    try:
+        locked_grant = tokens.lock_family(cx, tokens.parse(cx, text).family, options.live_tokens, now)
+        generation = version_stamps.read_generation(cx) if locked_grant is None else locked_grant.generation
+        client = _client(cx, remembered_clients, joint_request, generation)
+        if locked_grant is None or not locked_grant.grant.alive(now) or locked_grant.grant.client_id != client.id:
+            return InvalidGrant(_REFUSED)
+        successor = tokens.successor_of_digest(cx, text, locked_grant.newest)
+        is_late = now >= (locked_grant.rotated or 0) + SAME_ANSWER_SECONDS * SECOND
+        if successor is None or is_late:
+            tokens.end_grant(cx, locked_grant.grant.id, now)
+            return UsedAgain(_USED_AGAIN)
+        _require(cx, options, memory, joint_request.request, client, locked_grant, now)
+    except Refusal as refusal:
+        return refusal
+    (response,) = token_requests.issue_another(cx, options, [(joint_request.request, client, locked_grant)], now)
+    return msgspec.structs.replace(response, refresh_token=successor)
 
 
 def _client(cx: Connection, memory: PublicClientCache, joint_request: JointRequest, generation: str) -> Client:
@@ -71,7 +112,7 @@ def _client(cx: Connection, memory: PublicClientCache, joint_request: JointReque
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
-    return memory.recall(client_id, generation) or clients.find(cx, memory, client_id, None)
+    return memory.recall(client_id, generation) or clients.find(cx, memory, joint_request.request.proof)
 
 
 def _client_refusal(cx: Connection, memory: PublicClientCache, joint_request: JointRequest) -> InvalidClient | None:
@@ -106,10 +147,15 @@ def _require(
     if not grant.alive(now) or grant.client_id != client.id or not client.settings.allow_refresh_token:
         raise InvalidGrant(_REFUSED)
     scope = request.parameters.get("scope")
-    if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
-        raise InvalidScope("The scope is not the one the refresh token was issued for.")
+    if scope is not None:
+        asked = scopes.read(cx, options.names, client.settings, grant.made, scope)
+        if asked.resource_id != grant.resource_id or not set(asked.scopes) <= set(grant.scopes.split()):
+            raise InvalidScope("The scope is not the one the refresh token was issued for, or a part of it.")
     try:
-        access.decide(cx, memory, options.names, grant.question, locked_grant.generation)
+        if grant.resource_id:
+            access.decide(cx, memory, options.names, grant.question, locked_grant.generation)
+        else:
+            access.require(cx, grant.question, options.names)
     except (AccessEnded, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
     if locked_grant.full_until:

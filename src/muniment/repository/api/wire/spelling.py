@@ -6,6 +6,7 @@ Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RF
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from starlette.requests import Request
@@ -77,6 +78,8 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 )
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
@@ -263,7 +266,17 @@ def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
         scheme = request.headers.get(names.unauth_scheme_header, "")
         yield f'{scheme if _SCHEME.fullmatch(scheme) else "Basic"} realm="{realm}", charset="UTF-8"'
     sent_token = request.headers.get("authorization", "")[:7].lower() == "bearer "
-    yield f'Bearer realm="{realm}"' + (', error="invalid_token"' if sent_token else "")
+    told = ', error="invalid_token"' if sent_token else ""
+    if repository := request.path_params.get("repository"):
+        told += f', resource_metadata="{_metadata_address(request, names, repository)}"'
+    yield f'Bearer realm="{realm}"{told}'
+
+
+def _metadata_address(request: Request, names: RepositoryNames, repository: str) -> str:
+    """Where it stands who lets callers in: at the root of the host (RFC 9728 3.1)."""
+    parts = urlsplit(str(request.scope.get("muniment.base") or request.base_url))
+    path = f"{WELL_KNOWN}{parts.path.rstrip('/')}/{names.prefix}/repositories/{quote(repository, safe='')}"
+    return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 def _element(

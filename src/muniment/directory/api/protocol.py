@@ -1,0 +1,138 @@
+"""What standard clients ask of an authorization server beside tokens: introspection (RFC 7662), revocation (RFC 7009),
+userinfo (OpenID Connect Core 5.3), the keys (RFC 7517) and the metadata (RFC 8414, OpenID Connect Discovery).
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.directory.api import client_authentication, spelling
+from muniment.directory.context import Directory
+from muniment.directory.oauth import discovery, introspection, revocation, signing_keys
+from muniment.directory.oauth.clients import REFUSED
+from muniment.directory.oauth.introspection import Inquirer
+from muniment.directory.refusals import (
+    AccessEnded,
+    DeadToken,
+    InsufficientScope,
+    InvalidClient,
+    InvalidTokenRequest,
+    NotSignedIn,
+    UnparseableToken,
+)
+from muniment.ground import events
+from muniment.web.answers.responses import ErrorCode, Table
+from muniment.web.requests import bodies
+from muniment.web.requests.transport import caller_address
+
+ASKED: Table = {
+    **spelling.OF_TRANSPORT,
+    InvalidTokenRequest: ErrorCode(400, "invalid_request"),
+    InvalidClient: ErrorCode(401, "invalid_client"),
+}
+
+USERINFO: Table = {
+    NotSignedIn: ErrorCode(401, "not_signed_in"),
+    UnparseableToken: ErrorCode(401, "invalid_token"),
+    DeadToken: ErrorCode(401, "invalid_token"),
+    AccessEnded: ErrorCode(401, "invalid_token"),
+    InsufficientScope: ErrorCode(403, "insufficient_scope"),
+}
+
+_FORM = "application/x-www-form-urlencoded"
+_CACHED = {
+    "Cache-Control": f"public, max-age={signing_keys.CACHED_SECONDS}",
+    "Access-Control-Allow-Origin": "*",
+}
+"""What is public may be remembered, and read by scripts of any page."""
+
+
+@events.tells()
+async def introspect(request: Request, directory: Directory) -> Response:
+    """Tell a confidential client, or a resource, whether a token lives."""
+    parameters = await _read(request)
+    asker = await _asker(request, directory, parameters)
+    told = await directory.transactions.read(
+        introspection.introspect,
+        directory.options,
+        asker,
+        parameters["token"],
+        directory.issuer,
+        directory.clock(),
+    )
+    return _json(msgspec.json.encode(told))
+
+
+@events.tells("revocation")
+async def revoke(request: Request, directory: Directory) -> Response:
+    """End the grant of a token, for the client that holds it; any other text is answered alike."""
+    parameters = await _read(request)
+    proof = client_authentication.read(request, parameters)
+    client = await client_authentication.identify(directory, proof, caller_address(request))
+    event = events.begin(request.scope, "revocation")
+    ended = await directory.transactions.write(
+        revocation.revoke_own, directory.options.names, parameters["token"], client.id, directory.clock()
+    )
+    if ended is None:
+        event.result, event.how = "refused", "ended before, or of another client"
+    else:
+        event.who, event.client, event.resource = ended.user, ended.client, ended.resource
+    return Response(status_code=200, headers=spelling.NEVER_STORED)
+
+
+@events.tells()
+async def userinfo(request: Request, directory: Directory) -> Response:
+    """Tell of the user of an access token what its scopes open."""
+    scheme, _, token = request.headers.get("authorization", "").strip().partition(" ")
+    token = token.strip() if scheme.lower() == "bearer" else ""
+    if not token and request.method == "POST" and bodies.media_type(request) == _FORM:
+        token = (await bodies.form(request)).get("access_token", "")
+    if not token:
+        raise NotSignedIn("This address needs an access token with the scope openid.")
+    told = await directory.transactions.read(introspection.userinfo, directory.options, token, directory.clock())
+    return _json(msgspec.json.encode(told))
+
+
+async def keys(_request: Request, directory: Directory) -> Response:
+    """Show the public keys with which signed tokens are verified."""
+    now = directory.clock()
+    lacking = await directory.transactions.read(signing_keys.missing)
+    if lacking:
+        made = [await asyncio.to_thread(signing_keys.generate, algorithm) for algorithm in lacking]
+        await directory.transactions.write(signing_keys.add_missing, made, now)
+    shown = await directory.transactions.read(signing_keys.key_set, now)
+    return Response(msgspec.json.encode(shown), headers=_CACHED, media_type="application/json")
+
+
+def metadata(directory: Directory, paths: Collection[str]) -> Response:
+    """``paths`` are the addresses below the prefix that are offered."""
+    document = discovery.document(directory.issuer, directory.options.names, paths)
+    return Response(msgspec.json.encode(document), headers=_CACHED, media_type="application/json")
+
+
+async def _read(request: Request) -> Mapping[str, str]:
+    """A parameter without a value counts as missing. Raises InvalidTokenRequest."""
+    parameters = {name: value for name, value in (await bodies.form(request)).items() if value}
+    if "token" not in parameters:
+        raise InvalidTokenRequest("The parameter token is missing.")
+    return parameters
+
+
+async def _asker(request: Request, directory: Directory, parameters: Mapping[str, str]) -> Inquirer:
+    """Raises InvalidClient."""
+    proof = client_authentication.read(request, parameters)
+    if proof.secret:
+        resource = await directory.transactions.read(introspection.resource_by_secret, proof)
+        if resource is not None:
+            return Inquirer(resource=resource)
+    client = await client_authentication.identify(directory, proof, caller_address(request))
+    if not client.confidential:
+        raise InvalidClient(REFUSED)
+    return Inquirer(client)
+
+
+def _json(document: bytes) -> Response:
+    return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")

@@ -1,0 +1,198 @@
+"""Ask a user whether an application may have what it asks for, and lead the browser back (RFC 6749 4.1, RFC 9207)."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.directory.console import frame, sign_in
+from muniment.directory.context import Directory
+from muniment.directory.entries import entries, resources
+from muniment.directory.oauth import authorization, redirects
+from muniment.directory.oauth.authorization import Return
+from muniment.directory.oauth.discovery import AUTHORIZE
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import AccessEnded, AuthorizationRefused, NotSignedIn
+from muniment.directory.sign_in import holders, tickets
+from muniment.directory.sign_in.holders import TicketHolder
+from muniment.ground import events
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import TooLarge
+from muniment.web.answers import browser
+from muniment.web.answers.browser import FormMark
+from muniment.web.requests import bodies
+
+_LONGEST = 16_384
+"""So many bytes an authorization request has at most, as a query: it is carried along by the forms."""
+
+_LEARNS = {
+    "openid": "who you are",
+    "profile": "your name",
+    "email": "your e-mail address",
+    "roles": "your roles",
+    "roleids": "your roles",
+    "groups": "your groups",
+    "groupids": "your groups",
+}
+"""By scope, what the pages say that it tells."""
+
+_DENIED = "The user has not allowed it."
+
+
+async def authorize(request: Request, directory: Directory) -> Response:
+    """Let the user sign in and be asked, and lead the browser back to the application with a code."""
+    request.scope["muniment.page"] = True
+    if len(request.scope["query_string"]) > _LONGEST:
+        raise TooLarge(f"The application's request has more than {_LONGEST} bytes.")
+    return await _go_on(request, directory, bodies.query(request))
+
+
+async def login(request: Request, directory: Directory) -> Response:
+    """Show the sign-in page, or who is signed in; or begin an authorization, if a client is named.
+
+    ``RFA`` is the resource's identifier, or empty for the administration; by default that of the browser's sign-in, or
+    else the administration. The sign-in leads to ``page`` of the console; an administrator who is signed in is led
+    there, or to the overview, at once.
+    """
+    if "client_id" in bodies.query(request):
+        return await authorize(request, directory)
+    return await sign_in.show_sign_in(request, directory)
+
+
+@events.tells()
+async def authorize_by_post(request: Request, directory: Directory) -> Response:
+    """Take the same parameters as a form, or the user's word from our page.
+
+    A form of another site comes without our cookies, so that its request is sent on as a GET, which brings them.
+    """
+    request.scope["muniment.page"] = True
+    form = await bodies.form(request)
+    if sign_in.is_form(form, directory):
+        return await _decide(request, directory, form)
+    query = urlencode([(name, value) for name, value in form.items() if value])
+    if len(query) > _LONGEST:
+        raise TooLarge(f"The application's request has more than {_LONGEST} bytes.")
+    return frame.redirect(request, directory.options.names, f"{AUTHORIZE}?{query}")
+
+
+async def _go_on(request: Request, directory: Directory, parameters: Mapping[str, str]) -> Response:
+    to = await directory.transactions.read(authorization.read_return, parameters)
+    ticket = frame.cookie(request, directory.options.names, "ticket")
+    try:
+        step, values = await directory.transactions.read(
+            _next_step, directory, to, parameters, ticket, directory.clock()
+        )
+        if step.kind == "go on":
+            code = await directory.transactions.write(_allow, directory, parameters, ticket)
+            return _answer(request, directory, to, {"code": code})
+    except AuthorizationRefused as refusal:
+        return _refuse(request, directory, to, refusal)
+    if step.kind == "sign in":
+        page = f"{AUTHORIZE}?{authorization.after_sign_in(parameters)}"
+        return await sign_in.show_anew(request, directory, page, parameters.get("login_hint", ""))
+    values |= {"sentence": step.sentence, "request": urlencode([*parameters.items()])}
+    forms = ("'self'", redirects.form_source(to.origin))
+    return frame.draw(request, directory.options.names, "consent.html", values, forms=forms)
+
+
+async def _decide(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    names = directory.options.names
+    parameters = bodies.form_fields(form.get("request", "").encode(), "The request")
+    ticket, decision = frame.cookie(request, names, "ticket"), form.get("decision", "")
+    to = await directory.transactions.read(_require_ours, frame.form_mark(request, names, form), ticket, parameters)
+    if decision == "other":
+        return frame.redirect(request, names, f"{AUTHORIZE}?{authorization.anew(parameters)}")
+    if decision != "allow":
+        return _refuse(request, directory, to, AuthorizationRefused(_DENIED, "access_denied"))
+    try:
+        code = await directory.transactions.write(_allow, directory, parameters, ticket)
+    except NotSignedIn:
+        query = urlencode([*parameters.items()])
+        return frame.redirect(request, names, f"{AUTHORIZE}?{query}")
+    except AuthorizationRefused as refusal:
+        return _refuse(request, directory, to, refusal)
+    return _answer(request, directory, to, {"code": code})
+
+
+def _refuse(request: Request, directory: Directory, to: Return, refusal: AuthorizationRefused) -> Response:
+    return _answer(request, directory, to, {"error": refusal.code, "error_description": refusal.sentence})
+
+
+def _answer(request: Request, directory: Directory, to: Return, fields: Mapping[str, str]) -> Response:
+    """A form is not sent again to the place of a redirect with 303 (RFC 9700 4.12)."""
+    answer = dict(fields)
+    if to.state is not None:
+        answer["state"] = to.state
+    answer["iss"] = directory.issuer
+    if to.mode == "form_post":
+        values = {"address": to.address, "fields": answer, "application": to.client.name}
+        return frame.draw(
+            request,
+            directory.options.names,
+            "form_post.html",
+            values,
+            scripts=True,
+            forms=(redirects.form_source(to.origin),),
+        )
+    # The address stays as it was registered, letter for letter.
+    location = redirects.extended(to.address, [*answer.items()])
+    return Response(status_code=303, headers={"Location": location, **browser.NEVER_STORED})
+
+
+def described(cx: Connection, names: DirectoryNames, resource_id: str, scopes: str) -> dict[str, Any]:
+    """What an application asks for, as the pages show it. ``resource_id`` and ``scopes`` are those of a grant."""
+    resource = resources.by_id(cx, resource_id) if resource_id else None
+    return {
+        "resource_name": "" if resource is None else resources.shown_name(names, resource),
+        "learns": list(dict.fromkeys(_LEARNS[scope] for scope in scopes.split())),
+    }
+
+
+def _next_step(
+    cx: Connection, directory: Directory, to: Return, parameters: Mapping[str, str], ticket: str, now: Instant
+) -> tuple[authorization.NextStep, dict[str, Any]]:
+    options = directory.options
+    asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
+    holder = _holder(cx, options.names, ticket, now)
+    step = authorization.next_step(cx, options.names, asked, holder, now)
+    if holder is None:
+        return step, {}
+    return step, {
+        "application": to.client.name,
+        "origin": to.origin,
+        "user_id": entries.shown_id(options.names, holder.user),
+        "csrf": frame.csrf(cx, ticket),
+        **described(cx, options.names, asked.scope.resource_id, asked.scope.text),
+    }
+
+
+def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], ticket: str) -> str:
+    """Everything is asked again: rights may have ended, and settings changed, since the page was drawn.
+
+    Raises NotSignedIn, BadAuthorization, AuthorizationRefused.
+    """
+    options, now = directory.options, directory.clock()
+    to = authorization.read_return(cx, parameters)
+    asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
+    holder = holders.of_sign_in(cx, options.names, ticket, now)
+    digest = tickets.parse(cx, options.names, ticket)
+    try:
+        return authorization.allow(cx, options.names, asked, holder, digest, now)
+    except AccessEnded as refusal:
+        raise AuthorizationRefused(refusal.sentence, "access_denied") from refusal
+
+
+def _require_ours(cx: Connection, mark: FormMark, ticket: str, parameters: Mapping[str, str]) -> Return:
+    """Raises Forged, BadAuthorization."""
+    frame.check_csrf(cx, mark, ticket)
+    return authorization.read_return(cx, parameters)
+
+
+def _holder(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) -> TicketHolder | None:
+    try:
+        return holders.of_sign_in(cx, names, ticket, now)
+    except NotSignedIn:
+        return None

@@ -1,0 +1,45 @@
+"""The tables of grants and access tokens, and what else their modules share."""
+
+import sqlalchemy as sa
+
+from muniment.database.connections import BigId, directory_tables, required, required_columns
+
+grant_table = sa.Table(
+    "grants",
+    directory_tables,
+    sa.Column("id", BigId, primary_key=True),
+    # There are no foreign keys, so that tokens of a deleted user or client are still known: their access has ended.
+    required("user_id", sa.BigInteger, index=True),
+    required("client_id", sa.BigInteger, index=True),
+    # Empty for a grant without a resource.
+    required("resource_id", sa.String(36)),
+    required("refresh_digest", sa.LargeBinary, unique=True),
+    required("refresh_expires", sa.BigInteger, index=True),
+    required("created", sa.BigInteger),
+    sa.Column("revoked", sa.BigInteger, index=True),
+    # An upper bound of the number of live access tokens, while there are FEW or more. NULL: nobody has counted them.
+    sa.Column("live_bound", sa.Integer),
+    required("scopes", sa.Text),
+    required("made", sa.String(20)),
+    sa.Column("authenticated", sa.BigInteger),
+    sa.Column("actor_id", sa.BigInteger),
+    # Of a grant whose refresh token has successors, what they share, and when the last one was made.
+    sa.Column("family", sa.LargeBinary, index=True, unique=True),
+    sa.Column("rotated", sa.BigInteger),
+    # The grant whose token was exchanged for this one.
+    sa.Column("source_id", sa.BigInteger),
+    sa.Index("ix_grants_source_id", "source_id"),
+    sqlite_autoincrement=True,
+)
+
+token_table = sa.Table(
+    "access_tokens",
+    directory_tables,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    required("id", sa.String(36)),
+    required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
+    *required_columns(sa.BigInteger, "issued", "expires"),
+    # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
+    sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
+    sa.Index("ix_access_tokens_expires", "expires", "digest"),
+)
