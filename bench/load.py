@@ -30,6 +30,10 @@ function request()
     return wrk.format(methods[1], paths[1], all_headers[1], string.format(bodies[1], token))
   end
   at = at + 1
+  if numbered > 0 then
+    local number = numbered + (place - 1) * 1000000 + at
+    return wrk.format(methods[1], paths[1], all_headers[1], string.format(bodies[1], number))
+  end
   return prepared[at % #prepared + 1]
 end
 function response(status, headers, body)
@@ -111,18 +115,20 @@ def run(
     chains: Sequence[str] = (),
     tolerated: float = 0.0,
     most: int = 0,
+    numbered: int = 0,
 ) -> Figures:
     """Send the requests in turn for ``seconds``. Each answer must be 2xx and hold one of the texts ``wanted``.
 
     With ``chains`` there is one request whose body has ``%s`` for a token: each connection begins with one of the
-    chains and goes on with the ``refresh_token`` of each answer, if it gives one. ``core`` binds the generator. After
-    ``most`` answers, if a number is given, it sends no more. The CPU time for each answer is that of ``programs``.
+    chains and goes on with the ``refresh_token`` of each answer, if it gives one. With ``numbered`` there is one
+    request, whose body has ``%d`` for a number above that one, which differs each time. ``core`` binds the generator.
+    After ``most`` answers, if a number is given, it sends no more. The CPU time of each answer is that of ``programs``.
     Raises WrongAnswers if more than the share ``tolerated`` is wrong, and RuntimeError if wrk fails.
     """
     threads = connections if chains else min(connections, 2)
     if core is not None and not chains:
         threads = 1
-    script = _script(requests, wanted, chains, most // threads)
+    script = _script(requests, wanted, chains, most // threads, numbered)
     parts = urlsplit(requests[0].address)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
@@ -144,9 +150,10 @@ def run(
     return Figures(1e6 * count / duration, p50 / 1000, p99 / 1000, 1000 * used / count, count)
 
 
-def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str], most: int) -> str:
+def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str], most: int, numbered: int) -> str:
     values = {
         "most": str(most),
+        "numbered": str(numbered),
         "methods": _table([_quoted(one.method) for one in requests]),
         "paths": _table([_quoted(_path(one.address)) for one in requests]),
         "bodies": _table([_quoted(one.body) for one in requests]),

@@ -49,11 +49,12 @@ class OnCluster:
         folder: Path,
         *,
         shards: int = 1,
+        replicas: int = 0,
         owner: str = "tests",
         languages: Collection[str] = (),
         language: str = "English",
     ) -> None:
-        self.options = OpenSearchOptions(address=address, prefix=next(_prefixes), shards=shards, replicas=0)
+        self.options = OpenSearchOptions(address=address, prefix=next(_prefixes), shards=shards, replicas=replicas)
         self.engine = OpenSearchEngine(
             folder, self.options, lambda: owner, clock.now, language=language, others=languages
         )

@@ -146,6 +146,10 @@ class Person:
         return self.id.rpartition("@")[0]
 
 
+system.READ_AGAIN_SECONDS = 24 * 60 * 60
+"""Tests count the statements of a request: no other is sent meanwhile."""
+
+
 class World:
     """One data folder, made once: partition `demo`, a group, three people, a client, a resource, a repository.
 
@@ -169,6 +173,7 @@ class World:
         self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         self._writers: dict[int, IndexWriter] = {}
         self.tokens: dict[tuple[str, str], str] = {}
+        self.secrets: dict[str, str] = {}  # of activated resources, by their identifiers
         self.numbers = itertools.count(1)
         self._make()
 
@@ -207,7 +212,7 @@ class World:
         with self.directory_db.begin() as cx:
             made = resources.add(cx, self.names, f"{word} {next(self.numbers)}", self.clock())
             if activated:
-                resources.activate(cx, made.id, self.clock())
+                self.secrets[made.id] = resources.activate(cx, made.id, self.clock())
         return made
 
     def admit(self, person: Person, resource_id: str) -> None:
@@ -280,7 +285,7 @@ class World:
             editing.add_client(cx, self.client_id, now)
             editing.add_client(cx, self.confidential_id, now, password_hash=self.hash_of(self.confidential_secret))
             made = resources.add(cx, self.names, self.resource_name, now)
-            resources.activate(cx, made.id, now)
+            self.secrets[made.id] = resources.activate(cx, made.id, now)
             resources.add_to_role(cx, made, everyone)
             self.resource_id = made.id
         self.idle_resource_id = self.resource(word="Idle").id

@@ -38,6 +38,7 @@ from muniment.integration import directory_callers, guards
 from muniment.integration.directory_dependencies import RepositoryDependencies
 from muniment.integration.directory_people import DirectoryPeople
 from muniment.integration.people_changes import DirectoryPeopleChanges
+from muniment.integration.people_elsewhere import PeopleElsewhere
 from muniment.integration.person_removal import Holdings
 from muniment.repository.api import routes as repository_routes
 from muniment.repository.api.callers import credentials
@@ -192,6 +193,8 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     if halves.directory is not None and not options.tokeninfo_url:
         directory_people = DirectoryPeople(halves.directory, options.question_seconds)
         people_changes = DirectoryPeopleChanges(halves.directory, _holdings(halves, halves.directory, database))
+    elif callers.elsewhere is not None and options.resource_secrets_file:
+        directory_people = PeopleElsewhere(callers.elsewhere.people, options.question_seconds)
     analyser = Analyser(options.language)
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(

@@ -8,7 +8,8 @@ from bench.search_kinds import CLIENTS, KINDS
 def test_a_row_is_in_one_group_and_a_plain_run_leaves_out_those_that_take_long() -> None:
     assert len(set(ROWS)) == len(ROWS)
     asked_for = [row for group in GROUPS if group.asked_for for row in group.rows]
-    of_a_million = ["growth", "meaning-growth", "children-growth", "import-rate-growth"]
+    of_a_million = ["directory-list-growth", "directory-list-growth-postgresql"]
+    of_a_million += ["growth", "meaning-growth", "children-growth", "import-rate-growth"]
     assert asked_for == [*cluster_rows.ROWS, *of_a_million]
 
 

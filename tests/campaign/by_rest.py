@@ -77,6 +77,10 @@ BODIES: Mapping[str, tuple[Json, ...]] = {
     "POST /resources": ({"resourceName": Prop.NEW, "description": "Old papers", "secretKey": SECRET},),
     "PUT /resources/{resource}": ({"displayName": "The archive", "logoutURL": "https://archive.example/out"},),
     "POST /resources/{resource}/deactivate": ({"secureSecret": SECRET},),
+    "POST /resources/{resource}/people": (
+        {"secureSecret": SECRET, "question": {"type": "find", "kind": "user", "id": Prop.USER}},
+        {"secureSecret": SECRET, "question": {"type": "page", "kind": "group", "limit": 2}},
+    ),
     "PUT /resources/{resource}/status": ({"isAuthenticationEnabled": True}, {"isAuthenticationEnabled": False}),
     "PUT /resources/{resource}/impersonation": ({"allowImpersonation": True, "impersonateList": [Prop.NEWCOMER]},),
     "PUT /accessroles/{access_role}": ({**_CHANGED, "accessRoleMembers": _MEMBERS},),

@@ -64,6 +64,7 @@ def stage(fresh: Fresh, tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
+@pytest.mark.campaign
 def test_requests_by_the_document(stage: Stage) -> None:
     """Every operation of the served document, as often as every other; a status that it does not list is a fault."""
     bodies.register()

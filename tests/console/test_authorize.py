@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from muniment.directory.administration import decisions
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, resources
 from tests.console.conftest import BACK, CHALLENGE, ISSUER, NATIVE, Application, Page, Scene, back, refused
 from tests.office import PASSWORD, SCOPE
 
@@ -258,6 +258,32 @@ def test_nobody_is_asked_where_the_client_wants_so(app: Application) -> None:
     assert back(app.ask(prompt="none"))["error"] == "consent_required"
     app.sign_in(app.scene.outsider)
     assert back(app.ask(prompt="none"))["error"] == "access_denied"
+
+
+def test_a_hint_is_for_its_user_alone(app: Application) -> None:
+    """OpenID Connect Core 3.1.2.1, 3.1.2.2"""
+    hint = app.tokens(scope=f"openid {SCOPE}")["id_token"]
+    app.scene.clock.advance(3600)
+    with app.scene.database.begin() as cx:
+        resources.add_to_role(cx, app.scene.resource, app.scene.outsider)
+    asked = {"scope": f"openid {SCOPE}", "id_token_hint": hint}
+    app.sign_in()
+    assert "code" in back(app.ask(**asked, prompt="none"))
+    assert "code" in back(app.ask(**asked))
+    app.sign_in(app.scene.outsider)
+    assert back(app.ask(**asked, prompt="none"))["error"] == "login_required"
+    page = Page(app.ask(**asked))
+    assert "asks for another user" in page.text
+    assert back(page.send(app.browser, decision="allow"))["error"] == "access_denied"
+    page = Page(app.browser.get(page.send(app.browser, button="other").headers["location"]))
+    answer = app.type_password(page)
+    assert "code" in back(app.browser.get(answer.headers["location"])), "that user signs in, and goes on"
+
+
+def test_a_hint_that_is_no_id_token_of_ours_is_refused(app: Application) -> None:
+    reply = app.tokens(scope=f"openid {SCOPE}")
+    for wrong in ("x", "a.b.c", reply["access_token"], reply["id_token"][:-4] + "AAAA", "é.."):
+        assert back(app.ask(id_token_hint=wrong))["error"] == "invalid_request"
 
 
 def test_prompt_login_asks_for_the_password_again_and_only_once(app: Application) -> None:

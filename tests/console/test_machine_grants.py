@@ -9,14 +9,17 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import sqlalchemy as sa
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
+from muniment.database.connections import directory_tables
 from muniment.directory.administration import client_decisions, decisions, resource_decisions
-from muniment.directory.entries import attributes, editing, memberships, oauth_clients, resources
+from muniment.directory.entries import attributes, editing, entries, memberships, oauth_clients, resources
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import assertions, discovery, grants, scopes, signing_keys
+from muniment.directory.oauth import assertions, discovery, grant_purge, grants, scopes, sessions, signing_keys, tokens
+from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.passwords import new_secret
 from muniment.ground.clock import SECOND
 from tests.console.conftest import Scene
@@ -41,10 +44,11 @@ class Service:
             resources.add_to_role(cx, scene.resource, self.entry)
         self.set(**settings)
 
-    def set(self, **settings: Any) -> None:
+    def set(self, *, secret_hash: str | msgspec.UnsetType | None = msgspec.UNSET, **settings: Any) -> None:
         with self.scene.database.begin() as cx:
-            now = oauth_clients.read(cx, [self.entry.id])[self.entry.id]
-            client_decisions.set_settings(cx, self.entry, msgspec.structs.replace(now, **settings), self.scene.clock())
+            former = oauth_clients.read(cx, [self.entry.id])[self.entry.id]
+            changed, now = msgspec.structs.replace(former, **settings), self.scene.clock()
+            client_decisions.set_settings(cx, self.entry, changed, now, secret_hash=secret_hash)
 
     def post(self, path: str, *, auth: Any = "basic", **form: str | None) -> httpx.Response:
         sent = {name: value for name, value in form.items() if value is not None}
@@ -256,6 +260,54 @@ def test_a_key_stands_for_a_secret(scene: Scene, keyed: Service) -> None:
     assert error(keyed.ask(scope=SCOPE, **assertion(scene))) == (400, "invalid_request")
 
 
+def test_a_client_by_key_has_no_secret(scene: Scene, service: Service) -> None:
+    """What it was opens nothing, at no address (ours 24 takes a client's secret for a ticket)."""
+    browser, path = scene.new_browser(), "/dirws/rest/authentication/credentials"
+    credentials = {"userName": "service@OAuthClients", "password": service.secret}
+    assert browser.post(path, json=credentials).status_code == 200
+    service.set(authentication="private_key_jwt", jwks=keys(RSA))
+    assert browser.post(path, json=credentials).status_code == 401
+    with scene.database.begin() as cx, pytest.raises(BadAttribute):
+        decisions.set_password(cx, service.entry, new_secret()[1], scene.clock())
+
+
+def test_a_client_by_key_is_never_left_without_proof(scene: Scene, keyed: Service) -> None:
+    with pytest.raises(BadAttribute):
+        keyed.set(authentication="secret")
+    assert error(keyed.ask(auth=None, client_id="service", scope=SCOPE)) == (401, "invalid_client")
+    keyed.secret, kept = new_secret()
+    with pytest.raises(BadAttribute):
+        keyed.set(secret_hash=kept)
+    keyed.set(authentication="secret", secret_hash=kept)
+    assert keyed.ask(scope=SCOPE).status_code == 200
+    assert error(keyed.ask(auth=None, scope=SCOPE, **assertion(scene))) == (401, "invalid_client")
+
+
+def test_a_client_by_key_acts_as_a_user_like_one_with_a_secret(scene: Scene, acting: Service) -> None:
+    acting.set(authentication="private_key_jwt", jwks=keys(RSA))
+    answer = acting.exchange(scene.shown_id(scene.user), auth=None, **assertion(scene))
+    assert answer.status_code == 200, answer.text
+    assert info(scene, answer.json()["access_token"]).json()["user"]["name"] == "alice"
+
+
+def test_an_assertion_that_no_client_can_have_signed_names_none(scene: Scene, keyed: Service) -> None:
+    """No database is asked for it: PostgreSQL takes no text with NUL."""
+    shown = assertion(scene, iss="a\0", sub="a\0")
+    assert error(keyed.ask(auth=None, scope=SCOPE, **shown)) == (400, "invalid_request")
+
+
+def test_an_assertion_that_was_taken_is_known_until_no_server_would_take_it(scene: Scene, keyed: Service) -> None:
+    table = directory_tables.tables["assertions"]
+    shown = assertion(scene)
+    assert keyed.ask(auth=None, scope=SCOPE, **shown).status_code == 200
+    for seconds, kept in ((60, 1), (30, 1), (1, 0)):
+        scene.clock.advance(seconds)
+        with scene.database.begin() as cx:
+            sessions.purge(cx, grant_purge.PURGE_START, scene.clock(), 10)
+            assert cx.scalar(sa.select(sa.func.count()).select_from(table)) == kept
+        assert error(keyed.ask(auth=None, scope=SCOPE, **shown)) == (401, "invalid_client")
+
+
 def test_an_assertion_is_taken_once(scene: Scene, keyed: Service) -> None:
     for once in (assertion(scene), assertion(scene, jti="x")):
         assert keyed.ask(auth=None, scope=SCOPE, **once).status_code == 200
@@ -263,8 +315,6 @@ def test_an_assertion_is_taken_once(scene: Scene, keyed: Service) -> None:
         assert error(keyed.post("introspect", auth=None, token="x", **once)) == (401, "invalid_client")
     again = assertion(scene, jti="x", exp=scene.clock() // SECOND + 100)
     assert error(keyed.ask(auth=None, scope=SCOPE, **again)) == (401, "invalid_client")
-    with scene.database.begin() as cx:
-        assert assertions.purge(cx, scene.clock() + 61 * SECOND, 100) == 2
 
 
 @pytest.mark.parametrize(
@@ -620,6 +670,24 @@ def test_a_signed_token_that_ended_is_410_and_a_forged_one_401(scene: Scene, ser
     assert info(scene, token).status_code == 410, "also under a retired key"
     assert error(service.post("introspect", auth=("service", "x"), token=token)) == (401, "invalid_client")
     assert service.introspect(token) == {"active": False}
+
+
+def test_no_signed_token_is_issued_that_we_could_not_read(scene: Scene) -> None:
+    signed(scene)
+    with scene.database.begin() as cx:
+        partition = entries.find_partition(cx, scene.names, "People")
+        for number in range(50):
+            group = editing.add_group(cx, partition, f"{number:0120}", scene.clock())
+            memberships.add_member(cx, group, scene.user)
+    issued = sign_in(scene)
+    assert info(scene, issued["access_token"]).status_code == 200
+    form = {"grant_type": "password", "client_id": "app", "password": PASSWORD, "scope": f"{SCOPE} groups"}
+    form["username"] = scene.shown_id(scene.user)
+    refused = scene.new_browser().post("/dirws/oauth2/token", data=form)
+    assert error(refused) == (400, "invalid_scope")
+    assert "too many groups" in refused.json()["error_description"]
+    with scene.database.read() as cx:
+        assert len(tokens.live_grants(cx, "user", scene.user.id, scene.clock(), 10)) == 1, "and no grant is left of it"
 
 
 def test_an_id_token_or_another_jwt_of_ours_is_no_access_token(scene: Scene, service: Service) -> None:

@@ -1,11 +1,13 @@
 """ours 26: a public client's refresh token is used once, and a second use ends its grant (RFC 9700 4.14.2)."""
 
+import base64
 from functools import partial
 
+import msgspec
 import pytest
 
 from muniment.directory import minting
-from muniment.directory.entries import system
+from muniment.directory.entries import resources, system
 from muniment.directory.oauth import sessions
 from tests.console.conftest import Application, refused
 from tests.office import SCOPE
@@ -60,10 +62,56 @@ def test_a_token_of_long_before_ends_the_grant_even_within_ten_seconds(app: Appl
 def test_a_refresh_may_name_the_scope_that_was_granted_and_no_more(app: Application) -> None:
     """failures A10, RFC 6749 6"""
     token = app.tokens(scope=f"openid profile {SCOPE}")["refresh_token"]
-    for more in (f"openid email {SCOPE}", "openid", "resource:Directory+Administration", f"{SCOPE} groups"):
+    for more in (f"openid email {SCOPE}", "groups", "resource:Directory+Administration", f"{SCOPE} groups"):
         assert refused(app.refresh(token, scope=more)) == "invalid_scope"
-    for same in (f"openid profile {SCOPE}", SCOPE, f"profile {SCOPE}"):
-        token = app.refresh(token, scope=same).json()["refresh_token"]
+    same = app.refresh(token, scope=f"openid profile {SCOPE}").json()
+    assert "scope" not in same
+    token = same["refresh_token"]
+    for part, told in (
+        (SCOPE, SCOPE),
+        (f"profile {SCOPE}", f"{SCOPE} profile"),
+        ("openid", f"{SCOPE} openid"),
+        ("profile openid", f"{SCOPE} openid profile"),
+    ):
+        reply = app.refresh(token, scope=part).json()
+        token = reply["refresh_token"]
+        assert reply["scope"] == told
+        assert _userinfo(app, reply["access_token"]) == (200 if "openid" in told else 403)
+        assert app.tokeninfo(reply["access_token"]).status_code == 200
+    reply = app.refresh(token).json()
+    assert "scope" not in reply
+    assert _userinfo(app, reply["access_token"]) == 200, "the grant has what it had"
+
+
+def _userinfo(app: Application, token: str) -> int:
+    return app.browser.get("/dirws/oauth2/userinfo", headers={"Authorization": f"Bearer {token}"}).status_code
+
+
+def test_a_signed_token_is_narrowed_too(app: Application) -> None:
+    with app.scene.database.begin() as cx:
+        resources.change(cx, app.scene.resource, token_format="ES256")
+    token = app.tokens(scope=f"openid profile {SCOPE}")["refresh_token"]
+    narrow = app.refresh(token, scope=SCOPE).json()["access_token"]
+    assert _userinfo(app, narrow) == 403
+    payload = narrow.split(".")[1]
+    assert msgspec.json.decode(base64.urlsafe_b64decode(payload + "=="))["scope"] == SCOPE
+
+
+def test_a_refresh_names_the_resource_that_was_granted_or_is_invalid_target(app: Application) -> None:
+    """RFC 8707 2.2"""
+    with app.scene.database.begin() as cx:
+        other = resources.add(cx, app.scene.names, "Other", app.scene.clock())
+        resources.activate(cx, other.id, app.scene.clock())
+        resources.add_to_role(cx, other, app.scene.group)
+    own, others = f"urn:uuid:{app.scene.resource.id}", f"urn:uuid:{other.id}"
+    token = app.tokens(scope=f"openid {SCOPE}")["refresh_token"]
+    for wrong in ({"resource": others}, {"resource": "urn:uuid:none"}, {"resource": others, "scope": "openid"}):
+        assert refused(app.refresh(token, **wrong)) == "invalid_target"
+    reply = app.refresh(token, resource=own).json()
+    assert "scope" not in reply
+    assert _userinfo(app, reply["access_token"]) == 200
+    without = app.tokens(scope="openid")["refresh_token"]
+    assert refused(app.refresh(without, resource=own)) == "invalid_target"
 
 
 def test_another_client_gets_no_successor_and_ends_nothing(app: Application, web: Application) -> None:
@@ -125,6 +173,25 @@ def test_a_key_that_changes_ends_nothing(app: Application) -> None:
         assert app.refresh(token).json()["refresh_token"] == successor
     assert app.refresh(successor).status_code == 200
     assert app.redeem(code).status_code == 200
+
+
+def test_a_process_that_has_not_read_the_new_key_yet_gives_the_same_successor(app: Application) -> None:
+    """The first answer came from one that has, whichever of the two is asked again."""
+    token, database = app.tokens()["refresh_token"], app.scene.database
+    with database.begin() as cx:
+        system.prepare_key(cx, "tokens")
+    with database.read() as cx:
+        system.remember_keys(cx)
+    behind = dict(system._read_keys[database.engine])
+    with database.begin() as cx:
+        system.promote_key(cx, "tokens", keep_former=True)
+    with database.read() as cx:
+        system.remember_keys(cx)
+    successor = app.refresh(token).json()["refresh_token"]
+    assert app.refresh(token).json()["refresh_token"] == successor
+    system._read_keys[database.engine] = behind
+    assert app.refresh(token).json()["refresh_token"] == successor
+    assert app.refresh(successor).status_code == 200
 
 
 def test_a_successor_cannot_be_told_without_the_key_and_is_a_value_of_ours() -> None:

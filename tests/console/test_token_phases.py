@@ -3,19 +3,24 @@
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.directory.entries import credentials, editing
+from muniment.directory.administration import client_decisions, resource_decisions
+from muniment.directory.entries import credentials, editing, entries, oauth_clients, resources
 from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import grants, scopes, token_requests, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
+from muniment.directory.refusals import InvalidScope
 from muniment.directory.sign_in import pauses
 from muniment.ground.clock import SECOND, Instant
 from tests.console.conftest import Scene
-from tests.office import HASH, PASSWORD
+from tests.office import HASH, PASSWORD, SCOPE
+
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 
 def ask(scene: Scene, **asked: str) -> httpx.Response:
@@ -74,3 +79,52 @@ def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.Mon
     assert ask(scene, **asked, scope="resource:Nothing").json()["error"] == "invalid_scope"
     assert ask(scene, **asked, scope="resource:My API").json()["expires_in"] == 60
     assert "and urn:example:grant" in ask(scene, grant_type="magic", client_id="app").json()["error_description"]
+
+
+def begin(scene: Scene, grant_type: str) -> TokenAttempt[Any]:
+    """A request of a confidential client, looked up and not yet decided."""
+    with scene.database.begin() as cx:
+        resource_decisions.set_impersonation(cx, scene.resource, True, (), scene.clock())
+        safe = editing.add_client(cx, "safe", scene.clock(), password_hash=HASH)
+        resources.add_to_role(cx, scene.resource, safe)
+        oauth_clients.write(cx, safe, oauth_clients.ClientSettings(allow_impersonation=True), scene.clock())
+    user = scene.shown_id(scene.user)
+    form = {"scope": SCOPE, "username": user, "password": PASSWORD}
+    form |= {"subject_token": user, "subject_token_type": scene.names.user_id_type}
+    request = TokenRequest(grant_type, "safe", PASSWORD, None, form, "192.0.2.1", issuer="https://muniment.test")
+    with scene.database.read() as cx:
+        return grants.look_up(cx, scene.directory.options, scene.directory.clients, request, scene.clock())
+
+
+def finish(scene: Scene, attempt: TokenAttempt[Any]) -> TokenResponse:
+    with scene.database.begin() as cx:
+        return grants.decide(cx, scene.directory.options, attempt, True, scene.clock())
+
+
+@pytest.mark.parametrize("grant_type", ["password", "client_credentials", EXCHANGE])
+def test_a_decision_reads_the_resource_anew(scene: Scene, grant_type: str) -> None:
+    """A password's check, or a queue, lies between the look-up and the decision."""
+    attempt = begin(scene, grant_type)
+    with scene.database.begin() as cx:
+        resources.change(cx, scene.resource, token_format="ES256")
+    assert finish(scene, attempt).access_token.count(".") == 2
+    with scene.database.begin() as cx:
+        resources.change(cx, scene.resource, authentication_enabled=False)
+    with pytest.raises(InvalidScope):
+        finish(scene, attempt)
+    with scene.database.begin() as cx:
+        resources.change(cx, scene.resource, authentication_enabled=True)
+        resources.deactivate(cx, scene.resource)
+    with pytest.raises(InvalidScope):
+        finish(scene, attempt)
+
+
+@pytest.mark.parametrize("grant_type", ["client_credentials", EXCHANGE])
+def test_a_decision_asks_anew_what_the_client_may_ask_for(scene: Scene, grant_type: str) -> None:
+    attempt = begin(scene, grant_type)
+    with scene.database.begin() as cx:
+        safe = entries.find_client(cx, "safe")
+        settings = msgspec.structs.replace(attempt.client.settings, allowed_scopes=("openid",))
+        client_decisions.set_settings(cx, safe, settings, scene.clock())
+    with pytest.raises(InvalidScope):
+        finish(scene, attempt)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -19,11 +20,14 @@ from starlette.routing import Route
 from muniment.ground import certificates
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Overloaded, Refusal
+from muniment.integration.people_elsewhere import PeopleElsewhere
 from muniment.repository.api.callers.callers import Callers
 from muniment.repository.api.callers.credentials import Pair, RequestCredentials
 from muniment.repository.api.callers.over_http import DirectoryElsewhere
 from muniment.repository.api.callers.pairs import AccessToken, PairSignIn
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
+from muniment.repository.store.filters.tree import EVERYTHING
+from muniment.repository.store.people import PeopleFilter
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 from tests.waiting import PATIENCE
@@ -92,7 +96,7 @@ SIGN_INS: dict[str, tuple[int, bytes, type[Refusal] | None]] = {
 }
 """What a directory elsewhere says to a password, and what that means here."""
 
-asked: list[tuple[dict[str, str], str | None]] = []
+asked: list[tuple[Any, Any]] = []
 ended: list[str] = []
 
 
@@ -102,6 +106,29 @@ async def login_address(request: Request) -> Response:
     asked.append((form, request.headers.get("x-forwarded-for")))
     status, body, _ = SIGN_INS[form["password"]]
     return Response(body, status, {"Retry-After": "7"} if status == 503 else {"location": "/"})
+
+
+PEOPLE: dict[str, tuple[int, bytes, object]] = {
+    "right": (200, b'{"answer": {"count": 7}}', 7),
+    "wrong": (401, b'{"status": 401, "error": "no", "errorDetails": null}', DirectoryUnavailable),
+    "busy": (503, b"", Overloaded),
+    "older": (404, b"<p>none", DirectoryUnavailable),
+    "garbage": (200, b"{", DirectoryUnavailable),
+    "no answer": (200, b'{"answer": []}', DirectoryUnavailable),
+    "no refusal of ours": (200, b'{"answer": {"refused": "nonsense"}}', DirectoryUnavailable),
+    "hangs": (0, b"", DirectoryUnavailable),
+}
+"""What a directory answers to who shows such a secret, and what becomes of it."""
+
+
+async def people_address(request: Request) -> Response:
+    """Tell whom a resource lets in, as another directory would."""
+    shown = await request.json()
+    asked.append((request.path_params["resource"], shown["question"]))
+    status, body, _ = PEOPLE[shown["secure_secret"]]
+    while not status and (await request.receive())["type"] != "http.disconnect":
+        pass
+    return Response(body, status or 500, {"Retry-After": "7"} if status == 503 else {})
 
 
 async def revocation_address(request: Request) -> Response:
@@ -117,6 +144,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     site = Starlette(
         routes=[
             Route(f"{OAUTH}/tokeninfo", tokeninfo_address, methods=["POST"]),
+            Route("/dirws/v1/resources/{resource}/people", people_address, methods=["POST"]),
             Route("/dirws/login", login_address, methods=["POST"]),
             Route(f"{OAUTH}/{{token}}", revocation_address, methods=["DELETE"]),
         ]
@@ -220,6 +248,33 @@ def test_a_directory_elsewhere_signs_callers_in(served: tuple[str, Path], passwo
     form = {"grant_type": "password", "client_id": "a client", "client_secret": "its secret"}
     form |= {"username": "m+ü@staff", "password": password, "scope": f"resource:{RESOURCE}"}
     assert asked == [(form, "192.0.2.7")]
+
+
+@pytest.mark.parametrize("secret", PEOPLE)
+def test_a_directory_elsewhere_tells_whom_a_resource_lets_in(
+    served: tuple[str, Path], tmp_path: Path, secret: str
+) -> None:
+    url, ca = served
+    file, expected = tmp_path / "secrets", PEOPLE[secret][2]
+    file.write_text(f"{RESOURCE} {secret}\n", "utf-8")
+
+    async def count() -> int:
+        directory = DirectoryElsewhere(url, str(ca), secrets_file=str(file))
+        people = PeopleElsewhere(directory.people, 0.05 if secret == "hangs" else 30)
+        try:
+            return await asyncio.to_thread(people.count, PeopleFilter(RESOURCE, "user"), EVERYTHING)
+        finally:
+            await directory.close()
+
+    asked.clear()
+    if isinstance(expected, type):
+        with pytest.raises(expected) as refusal:
+            asyncio.run(count())
+        assert not isinstance(refusal.value, Overloaded) or refusal.value.retry_seconds == 7
+    else:
+        assert asyncio.run(count()) == expected
+    if secret != "hangs":
+        assert asked == [(RESOURCE, {"type": "count", "kind": "user"})]
 
 
 def test_a_directory_elsewhere_ends_the_grant(served: tuple[str, Path]) -> None:

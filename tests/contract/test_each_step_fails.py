@@ -391,6 +391,7 @@ def test_a_batch_is_kept_whole_or_refused(tmp_path: Path, clock: Clock) -> None:
     fail_each_step(tmp_path, work, check, PACKED | IN_FILES)
 
 
+@pytest.mark.campaign
 def test_packs_are_compacted_or_stay(house: House) -> None:
     sent = set[bytes]()
 

@@ -14,7 +14,7 @@ from muniment.directory.entries.table import Entry
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from tests.office import Office
-from tests.plans import steps, work
+from tests.plans import steps
 
 WORDS = ("anna", "ANNE", "an%a", "a_na", "ben", "Émile", "émilie", "zoë", "a/b", "anna.berg", "straße", "x")
 
@@ -201,30 +201,3 @@ def _of_office(cx: Connection, begins: str) -> set[str]:
         for entry in walk_all(cx, Which("user"))
         if entry.name in ("alice", "bob", "app") and entry.name.startswith(fold_name(begins))
     }
-
-
-def test_a_page_takes_the_same_however_many_there_are(office: Office, now: Instant) -> None:
-    """On PostgreSQL these are the rows that its plans read, so the statistics must be up to date."""
-    which = [
-        Which("user"),
-        Which("user", office.partition),
-        Which("user", pattern="user0"),
-        Which("user", office.partition, pattern="mail0"),
-        Which("user", pattern="*1"),
-    ]
-    if office.db.dialect == "sqlite":  # PostgreSQL reads all of so few to join them
-        which.append(Which("user", office.partition, disabled=False))
-    costs: list[list[int]] = []
-    for begin, end in ((0, 400), (400, 3000)):
-        with office.db.begin() as cx:
-            for number in range(begin, end):
-                name, values = f"user{number:04}", {"mail": [f"mail{number:04}@x"], "displayName": [f"U{number}"]}
-                user = editing.add_user(cx, office.partition, name, now)
-                attributes.add(cx, office.names, user, values)
-        with office.db.begin() as cx:
-            cx.exec_driver_sql("ANALYZE" if office.db.dialect == "postgresql" else "PRAGMA optimize")
-        after = ListPlace(0, "user0003", 1)
-        costs.append([work(office.db, partial(listing.page, which=one, after=None, limit=20)) for one in which])
-        costs[-1].append(work(office.db, partial(listing.page, which=which[1], after=after, limit=20)))
-    few, many = costs
-    assert all(later <= 1.2 * former for former, later in zip(few, many, strict=True)), costs

@@ -1,6 +1,7 @@
 """The listeners of one worker, with callers who break off."""
 
 import gc
+import json
 import re
 import socket
 import ssl
@@ -272,6 +273,19 @@ def test_an_answer_at_once_is_the_one_that_a_task_gives(
     assert len(recalled) == at_once
     assert answers_at_once == answers_of_tasks
     assert answers_at_once.startswith(b"HTTP/1.1 ")
+
+
+def test_a_head_that_is_too_long_is_refused_with_a_json_object(tmp_path: Path) -> None:
+    """facts 1.7, RFC 6585 5"""
+    line = b"X-Filler: %b\r\n" % (b"x" * 100)
+    with serving(whole_or_not, tmp_path) as port:
+        answered = conversation(port, b"GET /dirws/rest/users HTTP/1.1\r\nHost: localhost\r\n", line * 700)
+    head, _, body = answered.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b"content-type: application/json" in head.lower()
+    document = json.loads(body)
+    assert (document["status"], document["errorDetails"]) == (431, None)
+    assert "65536" in document["error"]
 
 
 def test_questions_of_several_callers_get_each_their_answer(tmp_path: Path) -> None:

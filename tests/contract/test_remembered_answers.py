@@ -17,6 +17,8 @@ from muniment.directory.oauth import revocation, tokeninfo, tokens
 from muniment.directory.options import DirectoryNames
 from tests.scenes import Loop, Site, World
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 HOUR = 3_600_000_000
 ASKED_BEFORE = 3
 """How often a token is asked about before it is ended: once to work the answer out, then from memory."""

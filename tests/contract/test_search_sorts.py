@@ -31,6 +31,8 @@ from tests import plans
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 from tests.walkers import Walkers, ids, open_walkers
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 TITLES = ["b", "A", "a", "B", "Éa", "ea", "", "z" * 300, "z" * 300 + "a", "\u65e5\u672c", "10", "9"]
 
 

@@ -20,6 +20,8 @@ from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 
 def seen_by(shelf: Shelf, asked: str | Expression) -> list[Sequence[str]]:
     """Say who finds what."""

@@ -399,6 +399,8 @@ def test_every_file_that_a_setting_names_is_to_be_copied_by_hand(
     keys = [setting.key for setting in settings.table() if setting.key.endswith("_file")]
     assert "repository.tokeninfo_ca_file" in keys
     given = [word for key in keys for word in ("--set", f"{key}={tmp_path / key}")]
+    given += ["--set", "repository.tokeninfo_url=https://elsewhere.example/v1/authentication/oauth/tokeninfo"]
+    given += ["--set", "repository.opensearch.name=x"]
     for command, data in (("backup", made[0]), ("restore", tmp_path / "restored")):
         capsys.readouterr()
         assert run(data, *given, command, tmp_path / "kept") == 0

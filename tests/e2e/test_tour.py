@@ -338,6 +338,7 @@ def test_the_examples_run(demo: Demo, example: str) -> None:
     assert "410" in done.stdout or "documents hold" in done.stdout
 
 
+@pytest.mark.campaign
 def test_started_again_it_keeps_its_passwords_and_its_documents(tmp_path: Path, demo: Demo) -> None:
     again = Demo(tmp_path)
     shutil.copytree(demo.docs, again.docs)

@@ -22,7 +22,7 @@ NOT_RECORDED = {
     "what a sign-in makes; an administrator's end of sessions is recorded by ``sessions``": {
         "access_tokens", "assertions", "authorization_codes", "device_codes", "grants", "tickets", "wrong_user_codes",
     },
-    "no decision changes them": {"endings", "generation", "keys", "marks", "repository_keys"},
+    "no decision changes them": {"endings", "generation", "keys", "marks", "member_counts", "repository_keys"},
     "the change logs": {"changes", "cuts", "entry_changes"},
     "a name is bound when it is first met": {"bearers"},
     "content, what hangs on objects, and where they lie": {

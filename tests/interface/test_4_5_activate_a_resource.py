@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from muniment.database import connections
 from muniment.directory.entries import entries, memberships, resources
-from tests.interface.test_namesakes import statements
+from tests import plans
 from tests.scenes import Site
 
 
@@ -66,6 +66,6 @@ def test_4_5_only_the_secrets_digest_is_kept(site: Site) -> None:
 
 def test_4_5_who_activates_is_asked_once_in_the_transaction_that_activates(site: Site) -> None:
     resource_id, administrator = site.world.resource().id, site.administrator()
-    with statements() as sent:
+    with plans.sent_to() as sent:
         assert site.activate(resource_id, administrator).status_code == 200
-    assert sum("access_role_members" in one for one in sent) == 1
+    assert sum("access_role_members" in statement for statement, _ in sent) == 1

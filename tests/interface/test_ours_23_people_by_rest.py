@@ -455,3 +455,14 @@ def test_what_changes_nothing_leaves_no_row_in_the_audit(rest: Rest) -> None:
     with rest.site.world.directory_db.read() as cx:
         told = cx.execute(sa.select(events.c.action).where(events.c.target_uuid == user["uuid"])).scalars().all()
     assert told == ["user made"]
+
+
+def test_a_login_that_looks_like_an_address_of_mail_is_found_by_itself(rest: Rest) -> None:
+    """facts 1.4; given 2.7 has the id."""
+    partition, login = rest.partition(), f"x@{rest.site.world.word()}.com"
+    user = rest.user(partition, login)
+    assert (user["name"], user["id"]) == (login, f"{login}@{partition}")
+    for spelled in (login, quote(login, safe=""), user["id"]):
+        assert rest.done("GET", f"/users/{spelled}")["uuid"] == user["uuid"]
+    rest.done("PUT", f"/users/{login}", {"description": "found"})
+    assert rest.done("GET", f"/users/{user['id']}")["description"] == "found"

@@ -16,7 +16,7 @@ from muniment.directory.administration import decisions
 from muniment.directory.entries import editing, entries, resources
 from muniment.directory.sign_in.passwords import new_secret
 from tests.house.test_docs import endpoint, routes
-from tests.interface.by_rest import Rest
+from tests.interface.by_rest import Rest, header, ticket
 from tests.interface.changes_by_rest import STEPS, parts
 from tests.pages import Reader
 from tests.scenes import Person, Site
@@ -255,10 +255,11 @@ def activation(site: Site) -> None:
     for dialect in DIALECTS:
         rest, resource = Rest(site, dialect), site.world.resource()
         activate = partial(left_by_rest, rest, "POST", f"/resources/{resource.id}/activate")
-        assert activate(headers={}) == [event("activation", "refused")]
-        assert activate(headers={"Authorization": f"Bearer {ordinary}"}) == [event("activation", "refused")]
+        refused = event("activation", "refused", how="POST /resources/{resource}/activate")
+        assert activate(headers={}) == [refused]
+        assert activate(headers={"Authorization": f"Bearer {ordinary}"}) == [refused]
         assert activate() == [event("activation", "done", who=admin.id, on=resource.name)]
-        assert activate() == [event("activation", "refused", who=admin.id)]
+        assert activate() == [refused | {"who": admin.id}]
         name, secret = f"Chosen {site.world.word()}", "a-secret-that-the-caller-chose"
         assert left_by_rest(rest, "POST", "/resources", {"resourceName": name, "secretKey": secret}) == [
             event("resource", "done", who=admin.id, on=name),
@@ -418,7 +419,8 @@ def version_rights(site: Site) -> None:
 def changes_by_rest(site: Site) -> None:
     """The first of each kind is refused to a reader before it is done."""
     admin, filled = site.world.admin(site.directory_names), parts(site.directory_names)
-    ordinary = {"Authorization": f"Bearer {site.issue(site.world.reader)['access_token']}"}
+    reader = site.world.reader
+    ordinary = {header(site): ticket(site, reader)}
     site.administrator()
     for dialect, (kind, steps) in itertools.product(DIALECTS, STEPS.items()):
         for step in steps:
@@ -426,7 +428,9 @@ def changes_by_rest(site: Site) -> None:
             change = partial(left_by_rest, Rest(site, dialect), step.method, path, step.body)
             if step is steps[0]:  # only ten refusals a minute are written
                 (refused,) = change(headers=ordinary)
-                assert refused == event(kind, "refused")
+                how = refused.pop("how")
+                assert refused == event(kind, "refused", who=reader.id)
+                assert re.fullmatch(rf"{step.method} /[a-z_{{}}/]+", how), how
             done = event(kind, "done", who=admin.id, on=told)
             assert change() == [done], (dialect, step)
     assert b"hidden-value" not in site.installation.events.read_bytes()

@@ -158,6 +158,16 @@ def test_a_write_that_fails_leaves_the_position(opensearch: str, tmp_path: Path,
     made.close()
 
 
+def test_a_replica_that_no_node_holds_is_no_reason_to_wait(opensearch: str, tmp_path: Path) -> None:
+    made = OnCluster(opensearch, tmp_path, shards=2, replicas=1)
+    try:
+        made.writer.apply([kept(1)], (), Position(0, 1))
+        assert found(made.reader.snapshot()) == {kept(1).key}
+        assert made.reader.snapshot().position == Position(0, 1)
+    finally:
+        made.close()
+
+
 def test_a_busy_cluster_gets_the_same_bulk_again(opensearch: str, tmp_path: Path, proxy: Proxy) -> None:
     made = OnCluster(opensearch, tmp_path)
     options = msgspec.structs.replace(made.options, address=proxy.address, name="muniment", password="öffne dich")

@@ -48,6 +48,11 @@ def watch() -> None:
     requests.Session.send = noting
 
 
+def done_or_silent(returned: Any) -> bool:
+    """Release 3.7.0 forgets to return what came of it."""
+    return bool(returned) or (returned is None and WIRE[-1][2] == 204)
+
+
 class Walk:
     """Calls the client's methods in an order in which each has what it needs."""
 
@@ -67,7 +72,12 @@ class Walk:
             returned = function(*arguments, **named)
             if isinstance(returned, types.GeneratorType):
                 returned = list(returned)
-            is_ok, shown = bool(ok(returned)), repr(returned)[:300]
+            is_ok: bool | None = bool(ok(returned))
+            shown = repr(returned)[:300]
+        except KeyError as error:
+            # Release 3.7.0 does not know the address that it asks for here.
+            returned, shown = None, f"raised {error!r}"[:300]
+            is_ok = None if error.args == ("partitionsUrl",) else False
         except Exception as error:  # noqa: BLE001 - whatever the client raises is a result
             returned, is_ok, shown = None, False, f"raised {error!r}"[:300]
         result = {"method": method, "support": support, "ok": is_ok, "wire": WIRE[before:], "returned": shown}
@@ -128,7 +138,7 @@ class Walk:
             where_state="disabled",
             ok=lambda page: [each["name"] for each in page["users"]] == ["cy"],
         )
-        self.call("M", "reset_user_password", ann, ASKED["new_password"])
+        self.call("M", "reset_user_password", ann, ASKED["new_password"], ok=done_or_silent)
         self.call("M", "add_group", partition, "staff", "D", ok=lambda made: made["name"] == "staff")
         self.call("M", "add_group", partition, "all", "D")
         self.call("M", "get_group", f"staff@{partition}", ok=lambda found: found["location"])
@@ -253,7 +263,7 @@ class Walk:
             self.call("O", method, *(() if method == "get_licensed_objects" else ("x",)), identity, "f", "l")
 
     def the_end(self) -> None:
-        self.call("M", "delete_user", self.word, "ann")
+        self.call("M", "delete_user", self.word, "ann", ok=done_or_silent)
         if ASKED["mode"] == "bearer":
             self.call("M", "get_access_token_info", ASKED["administration"], ok=lambda found: found["user"])
             self.call("M", "revoke_access_token")

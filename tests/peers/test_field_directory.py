@@ -20,7 +20,7 @@ from muniment.directory.entries import resources
 from tests.environments import environment, newest_python
 from tests.scenes import Loop, Served, Site, World
 
-pytestmark = [pytest.mark.peers, pytest.mark.slow]
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.campaign]
 
 HERE = Path(__file__).parent
 METHODS = 62
@@ -39,8 +39,8 @@ def field(world: World, loop: Loop) -> Iterator[Served]:
 
 def walk(field: Served, mode: str) -> list[dict[str, Any]]:
     """Walk through the client in a process of its own; give what came of each method."""
-    site, world = field.site, field.site.world
-    admin = world.admin(site.directory_names)
+    site, world, names = field.site, field.site.world, field.site.directory_names
+    admin = world.admin(names)
     ticket = site.http.post(
         f"{site.directory}/rest/authentication/credentials", json={"userName": admin.name, "password": admin.password}
     ).json()["ticket"]
@@ -53,8 +53,8 @@ def walk(field: Served, mode: str) -> list[dict[str, Any]]:
         "new_password": secrets.token_urlsafe(12),
         "identity": str(uuid.uuid4()),
         "secret": base64.b64encode(secrets.token_bytes(16)).decode(),
-        "administrators": f"administrators@{site.directory_names.administration_partition}",
-        "clients": site.directory_names.clients_partition,
+        "administrators": f"{names.administrators_group}@{names.administration_partition}",
+        "clients": names.clients_partition,
         "resource": world.resource_id,
         "administration": administration,
         "ticket": ticket,

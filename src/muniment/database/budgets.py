@@ -43,7 +43,11 @@ class Budget:
             self.seconds, self.is_cut = seconds, True
 
     def is_spent(self) -> bool:
-        return time.monotonic() - self._began >= self.seconds
+        return self.left() <= 0
+
+    def left(self) -> float:
+        """In seconds."""
+        return self.seconds - (time.monotonic() - self._began)
 
 
 def check() -> None:
@@ -51,3 +55,9 @@ def check() -> None:
     budget = _current.get()
     if budget is not None and budget.is_spent():
         raise TookTooLong("The search took longer than one request may: narrow it, or try again.")
+
+
+def left() -> float:
+    """Return the seconds that this thread's budget still has; infinity without one."""
+    budget = _current.get()
+    return math.inf if budget is None else budget.left()

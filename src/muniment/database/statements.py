@@ -1,10 +1,14 @@
 """What SQLAlchemy would have each room write for either database, and the count of some rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Connection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from muniment.database.connections import PreparedStatement
 
@@ -37,3 +41,24 @@ def next_keys(cx: Connection, key: sa.Column[int], count: int = 1) -> Sequence[i
 def count_where(cx: Connection, *where: sa.ColumnElement[bool]) -> int:
     """Count the rows that meet these conditions."""
     return cx.execute(sa.select(sa.func.count()).where(*where)).scalar_one()
+
+
+class one_of_few(FunctionElement[bool]):  # noqa: N801 - SQL functions are written in lower case
+    """A number is one of those that a query gives: ``one_of_few(number, query.scalar_subquery())``.
+
+    PostgreSQL looks each up by an index. From a recursive query it would otherwise expect so many that it reads a large
+    table instead.
+    """
+
+    inherit_cache = True
+    type = sa.Boolean()
+
+    def self_group(self, against: Any = None) -> Any:  # noqa: ARG002
+        """It is a condition on either database, not a number."""
+        return self
+
+
+@compiles(one_of_few)
+def _(element: one_of_few, compiler: SQLCompiler, **options: Any) -> str:
+    number, query = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{number} = ANY (ARRAY{query})" if compiler.dialect.name == "postgresql" else f"{number} IN {query}"

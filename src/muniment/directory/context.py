@@ -55,6 +55,9 @@ class Dependencies(Protocol):
     def check_client(self, cx: Connection, entry: Entry) -> None:
         """Raises SignsIn if people sign in to the repositories by this client."""
 
+    def whom_it_lets_in(self, cx: Connection, resource: Resource, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a repository elsewhere about the users and groups of its own resource. Raises Malformed."""
+
 
 @dataclass(frozen=True)
 class Directory:

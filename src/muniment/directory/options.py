@@ -20,6 +20,14 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     administration_partition: Annotated[
         str, Doc(description="Name of the partition that holds the administrators.")
     ] = "directory.admin"
+    administrators_group: Annotated[
+        str,
+        Doc(
+            description="Name of the group of that partition whose members administer the directory. No other entry "
+            "there may have it: then the server does not start.",
+            min_length=1,
+        ),
+    ] = "administrators"
     administration_resource: Annotated[
         str, Doc(description="Name of the resource that stands for the administration of the directory itself.")
     ] = "Directory Administration"

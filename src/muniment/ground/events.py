@@ -64,7 +64,8 @@ FIELDS: Mapping[str, str] = {
     "resource": "the resource, or the repository",
     "origin": "the address the request came from, or `command line`",
     "on": "what was changed",
-    "how": "the way, or the options; never a value that may be secret",
+    "how": "the way, or the options; of what was refused by REST, its method and address; "
+    "never a value that may be secret",
     "reason": "why a sign-in was refused; the answer does not tell it",
     "count": "how many more events like this one came within the minute and were not written",
     "request_id": "the id of the request, which its other log lines and the answer also have",

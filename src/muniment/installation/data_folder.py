@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.database import schema
 from muniment.database.connections import Database, Half
-from muniment.directory.entries import identities
+from muniment.directory.entries import entries, identities
+from muniment.directory.refusals import NameTaken, UnknownPartition
 from muniment.ground import clock, locks
 from muniment.ground.naming import fold_name
 from muniment.installation import settings
@@ -96,11 +98,7 @@ class DataFolder:
         self.must_exist()
         self.must_be_whole()
         if self._lacks_file(half):
-            raise Failure(
-                f"{self.path} has no database of the {half}: run 'muniment --data {self.path} init' first, "
-                "or name another folder with --data.",
-                Exit.NOT_READY,
-            )
+            raise Failure(f"{self.path} has no database of the {half}: {self._way_out(half)}", Exit.NOT_READY)
         with closing(Database(self.installation.database_url(half))) as database:
             schema.check_schema(database, half)
             yield database
@@ -125,12 +123,25 @@ class DataFolder:
             return schema.revision(cx, half) is not None
 
     def migrate(self) -> None:
-        """If ``together``, also binds names that imports left unbound to present bearers. Raises SchemaMismatch."""
+        """If ``together``, also binds names that imports left unbound to present bearers. Raises SchemaMismatch, and
+        Failure if the settings give the name of somebody else to the group of the administrators.
+        """
         for half in self.settings.halves:
             with closing(Database(self.installation.database_url(half))) as database:
                 schema.migrate(database, half)
+                if half == "directory":
+                    self._check_administrators(database)
         if self.together:
             self._settle_names()
+
+    def _check_administrators(self, database: Database) -> None:
+        with database.read() as cx:
+            try:
+                entries.check_administrators(cx, self.settings.directory.names)
+            except UnknownPartition:
+                return  # before the first day
+            except NameTaken as refusal:
+                raise Failure(refusal.sentence, Exit.REFUSED) from refusal
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
         """Empty unless ``together``."""
@@ -179,6 +190,15 @@ class DataFolder:
         finally:
             os.close(lock_file)
         return self.installation.base
+
+    def _way_out(self, half: Half) -> str:
+        others = [other for other in get_args(Half) if other != half and self.has_tables(other)]
+        if others:
+            return (
+                f"it is the folder of a {others[0]} alone. Give this command for the folder of the {half} (--data), "
+                f"and this folder's settings or --set halves={others[0]} with commands of the {others[0]}."
+            )
+        return f"run 'muniment --data {self.path} init' first, or name another folder with --data."
 
     def _lacks_file(self, half: Half) -> bool:
         # SQLite makes a missing file when it is opened.

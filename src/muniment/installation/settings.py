@@ -18,7 +18,9 @@ import msgspec
 import sqlalchemy as sa
 
 from muniment.database.connections import Half
+from muniment.directory.entries import names
 from muniment.directory.options import DirectoryOptions
+from muniment.directory.refusals import BadName
 from muniment.ground.refusals import Refusal
 from muniment.repository.content_options import LARGEST_OBJECT
 from muniment.repository.extraction_options import ExtractionOptions
@@ -111,8 +113,12 @@ def read(
     values |= _from_environment(os.environ if environment is None else environment, settings_by_key)
     for override in overrides:
         values |= _from_override(override, settings_by_key)
-    if "directory.names.administration_partition" in values and "repository.administrators" not in values:
-        values["repository.administrators"] = (f"administrators@{values['directory.names.administration_partition']}",)
+    if "repository.administrators" not in values:
+        group, partition = (
+            values.get(key, settings_by_key[key].default)
+            for key in ("directory.names.administrators_group", "directory.names.administration_partition")
+        )
+        values["repository.administrators"] = (f"{group}@{partition}",)
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
@@ -285,6 +291,7 @@ def _check(settings: Settings) -> None:
     _check_basic(settings.repository)
     _check_web(settings.web)
     _check_prefixes(settings)
+    _check_administrators(settings.directory.names.administrators_group)
     _check_cors(settings.repository)
     _check_s3(settings.repository)
     _check_index(settings.repository)
@@ -315,10 +322,15 @@ def _check_basic(repository: RepositoryOptions) -> None:
             raise BadSettings(
                 f"repository.{use}_secret is the secret of repository.{use}_client: set both, or neither."
             )
-    if repository.basic_client and url and not TOKENINFO_ADDRESS.fullmatch(url):
+    for key, what in (("basic_client", "the sign-in"), ("resource_secrets_file", "users and groups")):
+        if getattr(repository, key) and url and not TOKENINFO_ADDRESS.fullmatch(url):
+            raise BadSettings(
+                f"repository.{key}: the address of {what} follows from repository.tokeninfo_url, "
+                f"so that has to end in '/v1/authentication/oauth/tokeninfo'; it is {url!r}."
+            )
+    if repository.resource_secrets_file and not url:
         raise BadSettings(
-            "repository.basic_client: the address of the sign-in follows from repository.tokeninfo_url, "
-            f"so that has to end in '/v1/authentication/oauth/tokeninfo'; it is {url!r}."
+            "repository.resource_secrets_file is for a directory elsewhere, so repository.tokeninfo_url has to be set."
         )
 
 
@@ -332,6 +344,16 @@ def _check_prefixes(settings: Settings) -> None:
             raise BadSettings(f"{key}: {prefix!r} cannot be the first path segment of a half's addresses.")
     if len(set(prefixes.values())) == 1:
         raise BadSettings("directory.names.prefix and repository.names.prefix are the same: each half needs its own.")
+
+
+def _check_administrators(group: str) -> None:
+    key = "directory.names.administrators_group"
+    if "@" in group:
+        raise BadSettings(f"{key}: without a partition, so without '@'.")
+    try:
+        names.check(group)
+    except BadName as refusal:
+        raise BadSettings(f"{key}: {refusal.sentence}") from refusal
 
 
 def _check_cors(repository: RepositoryOptions) -> None:
@@ -367,6 +389,8 @@ def _check_index(repository: RepositoryOptions) -> None:
     options = repository.opensearch
     if repository.index == "opensearch" and not options.address:
         raise BadSettings("repository.index is 'opensearch', so repository.opensearch needs 'address'.")
+    if options.address and not _has_port(options.address):
+        raise BadSettings(f"repository.opensearch.address: {options.address!r} has no port from 1 to 65535.")
     if options.password and options.password_file:
         raise BadSettings("Set repository.opensearch.password or repository.opensearch.password_file, not both.")
     if (options.password or options.password_file) and not options.name:

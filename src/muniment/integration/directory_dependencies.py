@@ -1,8 +1,8 @@
 """What do the repositories know of the directory's entries? The rules of ``guards``, for the directory's addresses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy.engine import Connection
 
@@ -14,7 +14,7 @@ from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import CannotKnow
 from muniment.ground.clock import Instant
-from muniment.integration import guards, person_removal
+from muniment.integration import guards, people_elsewhere, person_removal
 from muniment.integration.person_removal import Holdings
 
 
@@ -63,6 +63,9 @@ class RepositoryDependencies(Dependencies):
     def check_client(self, cx: Connection, entry: Entry) -> None:
         holdings = self._holdings()
         guards.check_client(cx, {} if holdings is None else holdings.client_settings, entry)
+
+    def whom_it_lets_in(self, cx: Connection, resource: Resource, question: Mapping[str, Any]) -> dict[str, Any]:
+        return people_elsewhere.answer(cx, self._names, resource.id, question)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Ask the directory in this process which users and groups may come to a repository."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -20,6 +20,9 @@ from muniment.repository.store.filters import listed, pages, sql
 from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.filters.tree import Selection
 from muniment.repository.store.people import Kind, ListedPerson, People, PeopleFilter, Person
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
@@ -43,11 +46,12 @@ def to_people(cx: Connection, names: DirectoryNames, kind: Kind, several: Sequen
     texts = attributes.first_texts_of_attributes(cx, [entry.id for entry in several], [SECOND_NAME[kind], ADDRESS])
     return [
         Person(
-            *(kind, entries.shown_id(names, entry), entry.uuid, entry.name, entry.description, entry.modified),
-            second_name=texts.get(entry.id, {}).get(SECOND_NAME[kind], entry.name),
+            *(kind, entries.shown_id(names, entry), entry.uuid, shown, entry.description, entry.modified),
+            second_name=texts.get(entry.id, {}).get(SECOND_NAME[kind], shown),
             address=texts.get(entry.id, {}).get(ADDRESS, ""),
         )
         for entry in several
+        for shown in (entries.shown_name(names, entry),)
     ]
 
 
@@ -59,60 +63,64 @@ def find_person(
     return to_person(cx, names, kind, people.find(cx, names, resource_id, kind, person_id, group))
 
 
+def page(
+    cx: Connection, names: DirectoryNames, which: PeopleFilter, stretch: Stretch, selection: Selection
+) -> list[ListedPerson]:
+    """Without an order, the people of one partition stand together, ordered by name. Raises UnknownEntry,
+    UnknownProperty, WrongValue, BadSort, BadFilter.
+    """
+    candidates = _candidates(cx, names, which)
+    order = pages.Order(
+        (
+            pages.OrderKey(candidates.partition_id),
+            pages.OrderKey(candidates.folded_name),
+            pages.OrderKey(candidates.number, kind="integer"),
+        )
+    )
+    rows = pages.fetch(cx, candidates.query, _Properties(which.kind, candidates), order, stretch, selection)
+    found = to_people(cx, names, which.kind, [to_entry(row) for row, _ in rows])
+    return [ListedPerson(person, place) for person, (_, place) in zip(found, rows, strict=True)]
+
+
+def count(cx: Connection, names: DirectoryNames, which: PeopleFilter, selection: Selection) -> int:
+    """Raises what ``page`` raises."""
+    candidates = _candidates(cx, names, which)
+    return pages.count_members(cx, candidates.query, _Properties(which.kind, candidates), selection)
+
+
 class DirectoryPeople(People):
-    """Each method reads the database for ``seconds`` at most."""
+    """Each method reads the database for ``seconds`` at most, and raises Busy."""
 
     def __init__(self, directory: Directory, seconds: float) -> None:
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
 
     def page(self, which: PeopleFilter, stretch: Stretch, selection: Selection) -> list[ListedPerson]:
-        """Without an order, the people of one partition stand together, ordered by name. Raises UnknownPerson,
-        UnknownProperty, WrongValue, BadSort, Busy.
-        """
-        with self._read() as cx:
-            candidates = self._candidates(cx, which)
-            order = pages.Order(
-                (
-                    pages.OrderKey(candidates.partition_id),
-                    pages.OrderKey(candidates.folded_name),
-                    pages.OrderKey(candidates.number, kind="integer"),
-                )
-            )
-            rows = pages.fetch(cx, candidates.query, _Properties(which.kind, candidates), order, stretch, selection)
-            found = to_people(cx, self._names, which.kind, [to_entry(row) for row, _ in rows])
-            return [ListedPerson(person, place) for person, (_, place) in zip(found, rows, strict=True)]
+        return self._read(page, which, stretch, selection)
 
     def count(self, which: PeopleFilter, selection: Selection) -> int:
-        """Raises what ``page`` raises."""
-        with self._read() as cx:
-            candidates = self._candidates(cx, which)
-            return pages.count_members(cx, candidates.query, _Properties(which.kind, candidates), selection)
+        return self._read(count, which, selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Raises UnknownPerson, Busy."""
-        with self._read() as cx:
-            return find_person(cx, self._names, resource_id, kind, person_id, group_id)
+        return self._read(find_person, resource_id, kind, person_id, group_id)
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Raises UnknownPerson, Busy."""
-        with self._read() as cx:
-            return describe(cx, self._names, resource_id, user_id)
+        return self._read(describe, resource_id, user_id)
 
-    @contextmanager
-    def _read(self) -> Iterator[Connection]:
+    def _read(
+        self, question: Callable[Concatenate[Connection, DirectoryNames, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         with self._database.read(within=self._seconds) as cx:
             try:
-                yield cx
+                return question(cx, self._names, *args, **kwargs)
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _candidates(self, cx: Connection, which: PeopleFilter) -> entries.ChosenEntries:
-        resource_id, group_id = which.resource_id, which.group_id
-        group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
-        members = [
-            (people.find(cx, self._names, resource_id, each.kind, each.id), each.recursive) for each in which.having
-        ]
-        return people.choose(self._names, resource_id, which.kind, group, members)
+
+def _candidates(cx: Connection, names: DirectoryNames, which: PeopleFilter) -> entries.ChosenEntries:
+    resource_id, group_id = which.resource_id, which.group_id
+    group = None if group_id is None else people.find(cx, names, resource_id, "group", group_id)
+    members = [(people.find(cx, names, resource_id, each.kind, each.id), each.recursive) for each in which.having]
+    return people.choose(names, resource_id, which.kind, group, members)
 
 
 class _Properties:

@@ -128,7 +128,7 @@ class DirectoryPeopleChanges(PeopleChanges):
 
     def _set_values(self, cx: Connection, kind: Kind, entry: Entry, change: PersonChange) -> None:
         entry = entries.by_id(cx, entry.id) or entry
-        second_name = "" if change.second_name == entry.name else change.second_name
+        second_name = "" if change.second_name == entries.shown_name(self._names, entry) else change.second_name
         texts = {directory_people.SECOND_NAME[kind]: second_name, directory_people.ADDRESS: change.address}
         written = {name: [text] if text else [] for name, text in texts.items() if text is not None}
         if written:
@@ -141,7 +141,7 @@ class DirectoryPeopleChanges(PeopleChanges):
             raise refusals.WrongValue(
                 f"{entries.shown_id(self._names, entry)} stays in its partition: only the name before '@' can change."
             )
-        if name != entry.name:
+        if name != entries.shown_name(self._names, entry):
             guards.rename(
                 *(cx, self._holdings.database.read, self._names, entry, name, self._directory.clock()),
                 self._holdings.client_settings,

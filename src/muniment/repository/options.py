@@ -29,15 +29,13 @@ class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, Doc(description="Beginning of the repository's own link relations, before `/search` (given 2.10).")
     ] = "urn:muniment:linkrel"
     own_linkrel_base: Annotated[
-        str,
-        Doc(description="Beginning of those link relations that only Muniment has, before `/index-status`."),
+        str, Doc(description="Beginning of the link relations that only Muniment has, before `/index-status`.")
     ] = "urn:muniment:linkrel"
     media_type: Annotated[str, Doc(description="Vendor media type; `+json` and `+xml` are appended to it.")] = (
         "application/vnd.muniment"
     )
     type_prefix: Annotated[
-        str,
-        Doc(description="Prefix of built-in types (sysobject ...), relation types and accessors (owner, world)."),
+        str, Doc(description="Prefix of built-in types (sysobject ...), relation types and accessors (owner, world).")
     ] = ""
     system_property_prefix: Annotated[
         str, Doc(description="Prefix of the system properties, such as `r_object_id`.")
@@ -84,6 +82,9 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = ""
     tokeninfo_ca_file: Annotated[
         str, Doc(description="CA certificates (PEM) to verify that directory with; empty = the system's.")
+    ] = ""
+    resource_secrets_file: Annotated[
+        str, Doc(description="File of lines `IDENTIFIER SECRET`: of resources whose users that directory shows.")
     ] = ""
     basic_client: Annotated[
         str,
@@ -138,8 +139,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = False
     index: IndexKind = "tantivy"
     language: Annotated[
-        str,
-        Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
+        str, Doc(description="Language whose stemming the index uses, by its English name, such as `German`.")
     ] = "English"
     languages: Annotated[
         tuple[str, ...],

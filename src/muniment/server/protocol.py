@@ -39,6 +39,7 @@ _FRAMING = frozenset({b"connection", b"content-length", b"transfer-encoding"})
 _CONSENT_SECONDS = 1.0
 _UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
 _UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
+_TOO_LONG = f"The request's head has more than {_LONGEST_HEAD} bytes."
 _UVICORN_MESSAGE = "Invalid HTTP request received."
 _TOO_MANY_CONNECTIONS = (
     b"This server has as many connections as it takes, or as one address may have; try again soon.\n"
@@ -121,7 +122,7 @@ class _Protocol(HttpToolsProtocol):
             # This is rare: nearly always the whole head comes at once.
             self._arm()
             if self._head_size > _LONGEST_HEAD:
-                self.send_400_response("The request's head is too long.")
+                self.send_400_response(_TOO_LONG)
 
     def on_headers_complete(self) -> None:
         self._disarm()
@@ -179,7 +180,12 @@ class _Protocol(HttpToolsProtocol):
                 if cycle.disconnected:
                     self.transport.close()
                 return
-        headers = _lines((*_PLAIN, (b"content-length", b"%d" % len(text))))
+        kind = b"text/plain; charset=utf-8"
+        if msg == _TOO_LONG:
+            # RFC 6585 5. A program gets a JSON object, as from the directory's addresses: the path is not read yet.
+            status, kind = b"431 Request Header Fields Too Large", b"application/json"
+            text = f'{{"status": 431, "error": "{_TOO_LONG}", "errorDetails": null}}\n'
+        headers = _lines(((b"content-type", kind), *_PLAIN[1:], (b"content-length", b"%d" % len(text))))
         self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + headers + b"\r\n" + text.encode("ascii"))
         self.transport.close()
         self._see_off()

@@ -345,6 +345,16 @@ def test_only_init_makes_the_databases_of_a_folder(tmp_path: Path, capsys: pytes
     assert "Password:" in muniment("init")
 
 
+def test_the_folder_of_one_half_says_that_the_other_runs_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    muniment = Muniment(tmp_path, capsys)
+    muniment("--set", "halves=repository", "--set", "repository.tokeninfo_url=https://a.example/tokeninfo", "init")
+    muniment("user", "list", "staff", code=5)
+    assert "it is the folder of a repository alone" in muniment.err
+    assert "init" not in muniment.err
+
+
 @pytest.mark.slow
 def test_a_damaged_database_is_named_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     muniment = Muniment(tmp_path / "data", capsys)

@@ -9,6 +9,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from muniment.cli import commands
+from muniment.directory.entries import system
 from muniment.installation.exit_codes import Exit
 from tests.unit.cli.test_commands import QUICK, Muniment
 
@@ -118,6 +119,18 @@ def test_a_client_is_configured(muniment: Muniment, tmp_path: Path) -> None:
         muniment("client", "configure", "web", *wrong, code=Exit.REFUSED)
 
 
+def test_a_new_secret_takes_the_place_of_a_key(muniment: Muniment, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps(KEYS))
+    muniment("client", "add", "nightly", "--confidential")
+    muniment("client", "configure", "nightly", "--keys", str(file))
+    assert "nightly\tconfidential\t" in muniment("client", "list")
+    assert len(muniment("client", "secret", "nightly").strip()) == 43
+    assert settings(muniment, "nightly")["authentication"] == "secret"
+    assert "nightly\tconfidential\t" in muniment("client", "list")
+    muniment("client", "secret", "nightly", "--end-sessions")
+
+
 def test_a_resource_says_what_its_tokens_are(muniment: Muniment) -> None:
     muniment("resource", "set", "An API", "--address", "https://api/", "--tokens", "ES256", "--token-seconds", "600")
     for wrong in (["--tokens", "HS256"], ["--token-seconds", "3601"], ["--address", "no URL"]):
@@ -134,6 +147,6 @@ def test_keys_are_rotated_without_a_restart(muniment: Muniment, monkeypatch: pyt
     assert {line.split("\t")[1] for line in first} == {"RS256", "ES256"}
     muniment("key", "rotate")
     assert len(muniment("key", "list").splitlines()) == 4
-    assert waited == [10, 10], "so that every server has read the next keys"
+    assert waited == [2 * system.READ_AGAIN_SECONDS] * 2, "so that every server has read the next keys"
     assert "Ended: 0 grants, 0 tickets." in muniment("key", "rotate", "--now")
     assert len(waited) == 2

@@ -9,9 +9,10 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database, directory_tables
 from muniment.directory import version_stamps
+from muniment.directory.administration import decisions
 from muniment.directory.entries import attributes, editing, memberships, oauth_clients, resources
-from muniment.directory.oauth import grant_purge, revocation, sessions
-from muniment.directory.refusals import DeadToken
+from muniment.directory.oauth import clients, grant_purge, revocation, sessions
+from muniment.directory.refusals import DeadToken, InvalidClient
 from muniment.directory.version_stamps import VersionStamps
 from muniment.ground import clock
 from muniment.ground.caches import Cache
@@ -37,7 +38,7 @@ UNWATCHED = {
     "system_attributes",
     "configurations",
 }
-UNWATCHED |= {"custom_attributes", "entry_changes", "audit_events", "rights_history"}
+UNWATCHED |= {"custom_attributes", "entry_changes", "audit_events", "rights_history", "member_counts"}
 """Tables that access does not hang on. A new table has to be put here, or be watched."""
 
 
@@ -63,7 +64,6 @@ def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instan
         lambda cx: resources.add_to_role(cx, resource, group),
         lambda cx: resources.delete(cx, resource),
         lambda cx: editing.delete(cx, office.bob, now),
-        lambda cx: editing.add_user(cx, office.partition, "carol", now),
     )
     before = mark(office)
     for number, write in enumerate(writes):
@@ -97,6 +97,57 @@ def test_a_sign_in_does_not_renew_it(office: Office, now: Instant) -> None:
     assert mark(office) == before
 
 
+def test_an_entry_that_comes_leaves_it_alone_and_whatever_is_said_of_it_later_does_not(
+    office: Office, now: Instant
+) -> None:
+    """Nothing that is remembered can speak of it (decision 0057)."""
+    names, people = office.names, office.partition
+    issued = office.issue(now)
+    known, before = office.info(issued.access_token, now), mark(office)
+    with pytest.raises(InvalidClient), office.db.read() as cx:
+        clients.find(cx, office.clients, clients.ClientProof("portal"))
+    with office.db.begin() as cx:
+        partition = editing.add_partition(cx, names, "Others", now)
+        unit = editing.add_unit(cx, people, "Sales", now)
+        group = editing.add_group(cx, unit, "sellers", now)
+        editing.add_role(cx, unit, "clerk", now)
+        editing.add_user(cx, partition, "alice", now)
+        portal = editing.add_client(cx, "portal", now)
+        carol = decisions.add_user(cx, names, "carol@People", unit, now, password_hash=None, values={"mail": ["c@x"]})
+    assert mark(office) == before
+    assert office.info(issued.access_token, now) == known
+    with office.db.read() as cx:
+        assert clients.find(cx, office.clients, clients.ClientProof("portal")).id == portal.id
+    later: tuple[Callable[[Connection], object], ...] = (
+        lambda cx: attributes.put(cx, names, carol, {"mail": ["d@x"]}, now),
+        lambda cx: attributes.put(cx, names, carol, {"displayName": ["Carol"]}, now),
+        lambda cx: memberships.add_member(cx, group, carol),
+        lambda cx: resources.add_to_role(cx, office.resource, carol),
+        lambda cx: editing.delete(cx, carol, now),
+    )
+    for write in later:
+        before = mark(office)
+        with office.db.begin() as cx:
+            write(cx)
+        assert mark(office) != before
+    with office.db.begin() as cx:
+        assert editing.add_user(cx, people, "carol", now).id > carol.id, "a number never comes back"
+
+
+def test_values_beside_the_decisions_renew_it_unless_the_entry_is_as_it_came(office: Office, now: Instant) -> None:
+    insert = sa.text(
+        "INSERT INTO attribute_values (entry_id, name, position, value, is_number, folded) "
+        "VALUES (:entry, 'room', :place, '7', :number, '7')"
+    )
+    with office.db.begin() as cx:
+        editing.set_description(cx, office.alice, "Changed once.", now)
+    for entry, renews in ((office.alice, True), (office.bob, False)):
+        before = mark(office)
+        with office.db.begin() as cx:
+            cx.execute(insert, {"entry": entry.id, "place": 0, "number": False})
+        assert (mark(office) != before) is renews
+
+
 def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: Instant) -> None:
     before = mark(office)
     with suppress(ZeroDivisionError), office.db.begin() as cx:
@@ -112,8 +163,17 @@ ENDS_TOKENS = {
 """The columns on which an answer about an access token depends. The other columns of these tables are below."""
 
 ENDS_NOTHING = {
-    "grants": {"refresh_digest", "created", "live_bound", "authenticated", "source_id", "family", "rotated"},
-    "access_tokens": {"issued"},
+    "grants": {
+        "refresh_digest",
+        "created",
+        "live_bound",
+        "authenticated",
+        "source_id",
+        "actor_source_id",
+        "family",
+        "rotated",
+    },
+    "access_tokens": {"issued", "scopes"},
 }
 
 

@@ -261,6 +261,9 @@ _CLUSTER = {
         ({"repository.opensearch.address": ""}, "needs 'address'"),
         ({"repository.opensearch.address": "https://key:secret@search.example.org"}, "repository.opensearch.address"),
         ({"repository.opensearch.address": "https://search.example.org/path"}, "repository.opensearch.address"),
+        ({"repository.opensearch.address": "http://search.example.org:99999"}, "has no port"),
+        ({"repository.opensearch.address": "http://search.example.org:x"}, "has no port"),
+        ({"repository.opensearch.address": "http://[::1"}, "has no port"),
         ({"repository.opensearch.name": ""}, "set both"),
         ({"repository.opensearch.password_file": "/secret"}, "not both"),
         ({"repository.opensearch.prefix": "Upper"}, "repository.opensearch.prefix"),
@@ -274,6 +277,12 @@ def test_an_index_in_a_cluster_needs_all_that_describes_it(changes: dict[str, st
     with pytest.raises(BadSettings, match=sentence) as refused:
         settings.read(None, {}, [f"{key}={value}" for key, value in (_CLUSTER | changes).items()])
     assert "hidden" not in refused.value.sentence
+
+
+@pytest.mark.parametrize("group", [" ops", "ops ", "o\x07ps", "ops@staff", "o\u200bps", "x" * 121])
+def test_the_group_of_the_administrators_gets_a_name_that_a_group_may_have(group: str) -> None:
+    with pytest.raises(BadSettings, match=r"^directory\.names\.administrators_group: "):
+        settings.read(None, {"MUNIMENT_DIRECTORY_NAMES_ADMINISTRATORS_GROUP": group})
 
 
 def test_the_secret_of_the_store_is_not_shown() -> None:

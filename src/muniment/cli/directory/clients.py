@@ -72,9 +72,16 @@ def add_client(
 @client_commands.reads("list", "Client", "Kind", "State", "Description")
 def list_clients(cx: Connection) -> Rows:
     """List the clients."""
+    listed = entries.listing(cx, entries.clients(cx), "user", limit=None)
+    settings = oauth_clients.read(cx, [entry.id for entry in listed])
     return [
-        (entry.name, "confidential" if entry.has_password else "public", state_of(entry), entry.description)
-        for entry in entries.listing(cx, entries.clients(cx), "user", limit=None)
+        (
+            entry.name,
+            "confidential" if entry.has_password or settings[entry.id].by_key else "public",
+            state_of(entry),
+            entry.description,
+        )
+        for entry in listed
     ]
 
 
@@ -167,11 +174,16 @@ def set_secret(
     name: ClientName,
     end_sessions: Annotated[bool, typer.Option("--end-sessions", help="End every grant issued to it, too.")] = False,
 ) -> None:
-    """Give a client a new secret, which is generated and printed once. The grants issued to it stay valid."""
+    """Give a client a new secret, which is generated and printed once. The grants issued to it stay valid, unless it
+    authenticated by its key, which it does no more.
+    """
     secret, password_hash = passwords.new_secret()
     with data.begin("directory") as cx:
         entry = entries.find_client(cx, name)
-        decisions.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
+        settings = msgspec.structs.replace(oauth_clients.read(cx, [entry.id])[entry.id], authentication="secret")
+        client_decisions.set_settings(cx, entry, settings, data.now, secret_hash=password_hash)
+        if end_sessions:
+            decisions.sign_out(cx, entry, data.now)
     if not entry.has_password:
         terminal.errors.print(
             terminal.harmless(f"Warning: {name} had no secret. From now on its installations must send this one.")

@@ -11,7 +11,16 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import audit, version_stamps
 from muniment.directory.administration.rules import living_grants, somebody_administers
-from muniment.directory.entries import attributes, changes, editing, entries, memberships, resources, system
+from muniment.directory.entries import (
+    attributes,
+    changes,
+    editing,
+    entries,
+    memberships,
+    oauth_clients,
+    resources,
+    system,
+)
 from muniment.directory.entries.names import split_user_id, user_id
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
@@ -19,6 +28,7 @@ from muniment.directory.oauth import sessions
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
+    BadAttribute,
     ClosesLoop,
     NameInUse,
     UnknownEntry,
@@ -90,7 +100,7 @@ def add_user(
     BadAttribute, UnknownPartition, and WrongPartition if ``parent`` lies in another partition.
     """
     name, partition = split_user_id(new_id)
-    parent = _place_in(cx, names, partition, parent)
+    parent = _place_in(cx, names, name, partition, parent)
     with audit.decision(cx):
         user = editing.add_user(
             *(cx, parent, name, now),
@@ -108,7 +118,7 @@ def add_group(
 ) -> Entry:
     """``parent`` and the refusals are as in ``add_user``."""
     name, partition = split_user_id(new_id)
-    return editing.add_group(cx, _place_in(cx, names, partition, parent), name, now, description=description)
+    return editing.add_group(cx, _place_in(cx, names, name, partition, parent), name, now, description=description)
 
 
 def add_role(
@@ -116,7 +126,7 @@ def add_role(
 ) -> Entry:
     """``parent`` and the refusals are as in ``add_user``."""
     name, partition = split_user_id(new_id)
-    return editing.add_role(cx, _place_in(cx, names, partition, parent), name, now, description=description)
+    return editing.add_role(cx, _place_in(cx, names, name, partition, parent), name, now, description=description)
 
 
 def rename(
@@ -144,6 +154,8 @@ def rename(
             f"A repository knows {entries.shown_id(names, entry)} by this name: it shows what they own, and what ACLs "
             "permit to them, under it."
         )
+    if entry.kind in ("user", "group", "role") and entry.built_in is None:
+        entries.check_name(names, entry, name)
     return editing.rename(cx, names, entry, name, now)
 
 
@@ -160,17 +172,17 @@ def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now
     return editing.move(cx, entry, parent, now)
 
 
-def set_password(
-    cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
-) -> SessionCount:
-    """By default a user's sessions end. A client's go on, but not its own tickets, which the former secret made.
-    Without a hash nobody can sign in, and a client becomes public. Raises NobodyAdministers.
+def set_password(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> SessionCount:
+    """A user's sessions end. A client's go on, but not its own tickets, which the former secret made.
+    Without a hash nobody can sign in, and a client becomes public. Raises NobodyAdministers, and BadAttribute for a
+    client that authenticates by its key (``client_decisions.set_settings``).
     """
+    is_client = user.partition_built_in == CLIENTS
     with somebody_administers(cx), audit.decision(cx, "password set", user.target):
+        if is_client and password_hash is not None and oauth_clients.read(cx, [user.id])[user.id].by_key:
+            raise BadAttribute("The client authenticates by private_key_jwt, so it has no secret.")
         editing.set_password_hash(cx, user, password_hash, now)
-        if end_sessions if end_sessions is not None else user.partition_built_in != CLIENTS:
-            return sessions.end_of(cx, user, now)
-        return SessionCount(0, tickets.end_of(cx, user.id, now) if user.partition_built_in == CLIENTS else 0)
+        return SessionCount(0, tickets.end_of(cx, user.id, now)) if is_client else sessions.end_of(cx, user, now)
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
@@ -231,10 +243,10 @@ def remove_members(cx: Connection, group: Entry, members: Sequence[Entry], now: 
         return count
 
 
-def _place_in(cx: Connection, names: DirectoryNames, partition: str, parent: Entry | None) -> Entry:
-    if parent is None:
-        return entries.find_partition(cx, names, partition)
-    parents_partition = entries.shown_partition(names, parent)
+def _place_in(cx: Connection, names: DirectoryNames, name: str, partition: str, parent: Entry | None) -> Entry:
+    place = parent or entries.find_partition(cx, names, partition)
+    parents_partition = entries.shown_partition(names, place)
     if fold_name(parents_partition) != fold_name(partition):
         raise WrongPartition(f"That location lies in the partition {parents_partition!r}, not in {partition!r}.")
-    return parent
+    entries.check_name(names, place, name)
+    return place

@@ -71,6 +71,7 @@ _AUTHORIZATION = (
     Parameter("prompt", "Whether the user is asked: some of none, login, consent and select_account."),
     Parameter("max_age", "Who signed in more than so many seconds ago does so again."),
     Parameter("login_hint", "Is written into the form as the user's name."),
+    Parameter("id_token_hint", "An id_token of this directory: its user alone gets an answer."),
     Parameter("ui_locales", "Is accepted; the pages are in English."),
 )
 _CHANGE: Schema = {"type": "string", "enum": ["add", "change", "delete"]}

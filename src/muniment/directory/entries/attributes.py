@@ -117,7 +117,7 @@ def of_entry(
 
 def stored_values(cx: Connection, entry_id: int) -> Values:
     values: Values = {}
-    for name, value, is_number in cx.execute(_OF_ENTRY, {"entry": entry_id}):
+    for name, value, is_number in _OF_ENTRY.all(cx, entry=entry_id):
         values.setdefault(name, []).append(int(value) if is_number else value)
     return values
 
@@ -126,7 +126,7 @@ def stored_values_of(cx: Connection, entry_ids: Sequence[int]) -> dict[int, Valu
     """What has no stored value is left out."""
     found: dict[int, Values] = {}
     for portion in portions(sorted(entry_ids)):
-        for entry_id, name, value, is_number in cx.execute(_OF_ENTRIES, {"entries": portion}):
+        for entry_id, name, value, is_number in _OF_ENTRIES.all(cx, entries=portion):
             values = found.setdefault(entry_id, {}).setdefault(name, [])
             values.append(int(value) if is_number else value)
     return found
@@ -233,7 +233,7 @@ def custom_of(cx: Connection, entry_ids: Sequence[int]) -> dict[int, list[Custom
     """What has none is left out."""
     found: dict[int, list[CustomAttribute]] = {}
     for portion in portions(sorted(entry_ids)):
-        for entry_id, *attribute in cx.execute(_CUSTOM_OF_ENTRIES, {"entries": portion}):
+        for entry_id, *attribute in _CUSTOM_OF_ENTRIES.all(cx, entries=portion):
             found.setdefault(entry_id, []).append(CustomAttribute(*attribute))
     return found
 
@@ -357,17 +357,17 @@ _STORED = (
 _KNOWN = {fold_name(name): name for name in (*_COMPUTED, *FLAGS, *_STORED)}
 _ADD = PreparedStatement(_values.insert())
 _ENTRIES: sa.BindParameter[int] = sa.bindparam("entries", expanding=True)
-_OF_ENTRIES = (
+_OF_ENTRIES = PreparedStatement(
     sa.select(*_values.c["entry_id", "name", "value", "is_number"])
     .where(_values.c.entry_id.in_(_ENTRIES))
     .order_by(*_values.c["entry_id", "name", "position"])
 )
-_CUSTOM_OF_ENTRIES = (
+_CUSTOM_OF_ENTRIES = PreparedStatement(
     sa.select(*_custom.c["entry_id", "type", "name", "value"])
     .where(_custom.c.entry_id.in_(_ENTRIES))
     .order_by(_custom.c.entry_id, _custom.c.position)
 )
-_OF_ENTRY = (
+_OF_ENTRY = PreparedStatement(
     sa.select(*_values.c["name", "value", "is_number"])
     .where(_values.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))
     .order_by(_values.c.name, _values.c.position)

@@ -10,9 +10,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from muniment.directory.entries.table import ADMINISTRATION, PARTITION, Kind, partition_key, rows, select_entries
+from muniment.directory.entries.table import (
+    ADMINISTRATION,
+    PARTITION,
+    Kind,
+    member_key,
+    partition_key,
+    rows,
+    select_entries,
+)
 from muniment.directory.options import DirectoryOptions
-from muniment.ground.naming import fold_name
 
 _QUALIFIED, _IN_ADMINISTRATION, _IN_DEFAULT, _ELSEWHERE = range(4)
 
@@ -36,10 +43,13 @@ def select_meant(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
 def parameters(options: DirectoryOptions, text: str, kind: Kind, *, bare: bool = True) -> dict[str, str]:
     """Without ``bare``, only ``name@partition`` is looked for."""
     name, at, partition = text.rpartition("@")
+    names, key = options.names, partition_key(options.names, partition) if at else ""
+    # A bare name of a group is looked for in the administration's partition first.
+    first = partition_key(names, names.administration_partition) if kind == "group" else ""
     return {
-        "name": fold_name(name),
-        "partition": partition_key(options.names, partition) if at else "",
-        "whole_name": fold_name(text) if bare else "",
+        "name": member_key(names, key, name),
+        "partition": key,
+        "whole_name": member_key(names, first, text) if bare else "",
         "default_partition": partition_key(options.names, options.default_partition),
         "kind": kind,
     }

@@ -5,7 +5,7 @@ Each ``add_`` raises BadName, NameTaken, BadAttribute.
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -30,6 +30,7 @@ from muniment.directory.entries.table import (
     Kind,
     entry_table,
     find_by_id,
+    find_root_unit,
     name_space,
     once_named,
     root_unit,
@@ -166,7 +167,7 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")
-    unit, _ = _unit_of(cx, parent)
+    unit = _unit_of(cx, parent)
     if unit.partition_id != entry.partition_id:
         raise BadName("An entry stays in its partition, which is a part of its id.")
     if entry.partition_built_in == CLIENTS:
@@ -214,23 +215,35 @@ def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
         raise NameTaken(f"There is a partition {partition!r} already.")
 
 
-def _unit_of(cx: Connection, parent: Entry) -> tuple[Entry, Entry | None]:
-    """And its partition, if that is the ``parent``. The unit's path stays until this decision is committed. Raises
-    BadName for other kinds of entry.
-    """
+class _Partition(NamedTuple):
+    id: int
+    name: str
+    built_in: str | None
+
+
+def _unit_of(cx: Connection, parent: Entry) -> Entry:
+    """Its path stays until this decision is committed. Raises BadName for other kinds of entry."""
     version_stamps.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
-    present = _find_again(cx, parent)
-    return (root_unit(cx, present), present) if present.kind == "partition" else (present, None)
+    if parent.kind == "unit":
+        return _find_again(cx, parent)
+    unit = find_root_unit(cx, parent)
+    if unit is None:
+        raise _gone(parent)
+    return unit
 
 
 def _find_again(cx: Connection, entry: Entry) -> Entry:
     """Raises BadName if it was removed meanwhile."""
     present = find_by_id(cx, entry.id)
     if present is None:
-        raise BadName(f"The {entry.kind} {entry.name!r} was removed meanwhile.")
+        raise _gone(entry)
     return present
+
+
+def _gone(entry: Entry) -> BadName:
+    return BadName(f"The {entry.kind} {entry.name!r} was removed meanwhile.")
 
 
 def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
@@ -238,16 +251,15 @@ def _add_partition(cx: Connection, name: str, description: str, now: Instant, bu
         cx, None, now, kind="partition", space="", name=name, description=description, built_in=built_in
     )
     space = name_space("units", partition)
-    _insert(cx, partition, now, kind="unit", space=space, name="Root", built_in=ROOT, parent_id=partition.id)
+    inside = _Partition(partition.id, partition.name, partition.built_in)
+    _insert(cx, inside, now, kind="unit", space=space, name="Root", built_in=ROOT, parent_id=partition.id)
     return partition
 
 
 def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **values: Any) -> Entry:
-    unit, partition = _unit_of(cx, parent)
-    if partition is None:
-        assert unit.partition_id is not None  # noqa: S101 - a unit lies in a partition
-        partition = find_by_id(cx, unit.partition_id)
-        assert partition is not None  # noqa: S101 - which a foreign key keeps
+    unit = _unit_of(cx, parent)
+    assert unit.partition_id is not None  # noqa: S101 - a unit lies in a partition
+    partition = _Partition(unit.partition_id, unit.partition, unit.partition_built_in)
     if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != ROOT):
         raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
     space = name_space("units", unit) if kind == "unit" else name_space("members", partition)
@@ -255,7 +267,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
     return _insert(cx, partition, now, kind=kind, space=space, name=name, **inside, **values)
 
 
-def _insert(cx: Connection, partition: Entry | None, now: Instant, *, name: str, **values: Any) -> Entry:
+def _insert(cx: Connection, partition: _Partition | None, now: Instant, *, name: str, **values: Any) -> Entry:
     row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": fold_name(name)}
     row |= {"partition_id": partition.id if partition else None, "created": now, "modified": now}
     spelling.check_description(row["description"])

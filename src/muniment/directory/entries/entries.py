@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement
+from muniment.database.statements import one_of_few
 from muniment.directory.entries import bare_names
 from muniment.directory.entries import names as spelling
 from muniment.directory.entries.credentials import find_of_client
@@ -23,23 +24,28 @@ from muniment.directory.entries.table import (
     find_built_in,
     find_by_id,
     find_first,
+    means_administrators,
+    member_key,
     name_space,
     partition_key,
     root_unit,
     rows,
     select_entries,
     select_named,
+    shown_name_columns,
     shown_partition_columns,
     to_entry,
 )
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.refusals import UnknownClient, UnknownEntry, UnknownGroup, UnknownPartition
+from muniment.directory.refusals import NameTaken, UnknownClient, UnknownEntry, UnknownGroup, UnknownPartition
 from muniment.ground.naming import fold_name
 
 
 def shown_name(names: DirectoryNames, entry: Entry) -> str:
     if entry.kind == "partition":
         return _shown_partition(names, entry.name, entry.built_in)
+    if entry.built_in == ADMINISTRATORS:
+        return names.administrators_group
     return names.root_unit if entry.built_in == ROOT else entry.name
 
 
@@ -48,14 +54,14 @@ def shown_partition(names: DirectoryNames, entry: Entry) -> str:
 
 
 def shown_id(names: DirectoryNames, entry: Entry) -> str:
-    return spelling.user_id(entry.name, shown_partition(names, entry))
+    return spelling.user_id(shown_name(names, entry), shown_partition(names, entry))
 
 
 def location(names: DirectoryNames, entry: Entry) -> str:
     partition = shown_partition(names, entry)
     match entry.kind:
         case "user" | "group" | "role":
-            return spelling.location(names, partition, entry.units, name=entry.name)
+            return spelling.location(names, partition, entry.units, name=shown_name(names, entry))
         case "unit":
             units = (entry.name, *entry.units) if entry.built_in != ROOT else ()
             return spelling.location(names, partition, units)
@@ -85,6 +91,27 @@ def administrators(cx: Connection) -> Entry:
     return to_entry(cx.execute(select_named(name_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
+def check_name(names: DirectoryNames, place: Entry, name: str) -> None:
+    """Raises NameTaken if a new name of a user, group or role there is that of the administrators on the wire."""
+    if means_administrators(names, f"@{place.partition_built_in}", name):
+        raise NameTaken(f"The group of the administrators has the name {name[:100]!r}.")
+
+
+def check_administrators(cx: Connection, names: DirectoryNames) -> None:
+    """Raises NameTaken if somebody else has the name that the settings give to the group of the administrators
+    (decision 0114).
+    """
+    query = select_named(name_space("members", administration(cx)), names.administrators_group)
+    other = find_first(cx, query)
+    if other is not None and other.built_in != ADMINISTRATORS:
+        raise NameTaken(
+            f"The {other.kind} {shown_id(names, other)} has the name that directory.names.administrators_group gives "
+            f"to the group of the administrators. Give that setting another name, or rename the {other.kind} first: "
+            f"muniment --set directory.names.administrators_group={ADMINISTRATORS} {other.kind} rename "
+            f"{shown_id(names, other)} NAME"
+        )
+
+
 def stand_in(cx: Connection, resource_id: str) -> Entry | None:
     """Return the user of the administration's partition who stands for a resource."""
     user = find_first(cx, select_named(name_space("members", administration(cx)), resource_id))
@@ -112,13 +139,15 @@ def find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Literal["us
 def find_member(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry | None:
     """``entry_id`` is ``<name>@<partition>``."""
     name, at, partition = entry_id.rpartition("@")
-    parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
-    return find_first(cx, _BY_NAME, parameters) if at else None
+    key = partition_key(names, partition)
+    parameters = {"name": member_key(names, key, name), "partition": key, "kind": kind}
+    row = _BY_NAME.first(cx, **parameters) if at else None
+    return None if row is None else to_entry(row)
 
 
 def find_meant(cx: Connection, options: DirectoryOptions, text: str, kind: Kind) -> Entry:
     """The partition may be left out (``bare_names``). Raises UnknownEntry, and UnknownGroup for a group."""
-    row = bare_names.meant(cx.execute(_MEANT, bare_names.parameters(options, text, kind)))
+    row = bare_names.meant(_MEANT.all(cx, **bare_names.parameters(options, text, kind)))
     if row is None:
         raise _unknown(text, kind)
     return to_entry(row)
@@ -147,7 +176,8 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
     unit = unit_at(cx, partition, units[::-1])
     if name is None:
         return unit
-    member = find_first(cx, select_named(name_space("members", partition), name))
+    key = member_key(names, partition_key(names, partition_name), name)
+    member = find_first(cx, select_named(name_space("members", partition), key))
     if member is None or member.parent_id != unit.id:
         raise UnknownEntry(f"There is no entry {location[:200]!r}.")
     return member
@@ -212,14 +242,16 @@ class ChosenEntries(NamedTuple):
 
 def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.ColumnElement[bool]) -> ChosenEntries:
     partition, folded_partition = shown_partition_columns(names)
+    # Users are listed in the order of an index.
+    name, folded_name = shown_name_columns(names) if kind == "group" else (rows.c.name, rows.c.name_key)
     return ChosenEntries(
         select_entries().where(rows.c.kind == kind, condition),
         rows.c.id,
         rows.c.partition_id,
-        rows.c.name,
-        rows.c.name_key,
-        rows.c.name + "@" + partition,
-        rows.c.name_key + "@" + folded_partition,
+        name,
+        folded_name,
+        name + "@" + partition,
+        folded_name + "@" + folded_partition,
         rows.c.description,
         rows.c.modified,
     )
@@ -257,15 +289,22 @@ def acting(entry_id: sa.ColumnElement[int]) -> sa.Exists:
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
     """``read`` runs it. With ``kinds`` it finds only entries of these."""
-    of_kind = [rows.c.kind.in_(kinds)] if kinds else []
-    return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
+    # No index answers this: SQLite would read all groups in the order of their names.
+    of_kind = [sa.or_(*((rows.c.kind + "") == kind for kind in kinds))] if kinds else []
+    return (
+        select_entries()
+        .where(one_of_few(rows.c.id, ids.scalar_subquery()), *of_kind)
+        .order_by(rows.c.kind, rows.c.name_key, rows.c.id)
+    )
 
 
 def select_with(
     key: sa.ColumnElement[int], entry_id: sa.ColumnElement[int], pairs: sa.FromClause, kind: Kind
 ) -> sa.Select[Any]:
     """Entries of one kind, each with a key of the pairs at the end of its row."""
+    ids = sa.select(entry_id).scalar_subquery()
     query = select_entries(key).select_from(pairs).where(entry_id == rows.c.id, rows.c.kind == kind)
+    query = query.where(one_of_few(rows.c.id, ids))
     return query.order_by(key, rows.c.name_key, rows.c.id)
 
 
@@ -322,6 +361,6 @@ BEARING = select_entries().where(IN_NAMED_PARTITION, rows.c.kind.in_(("group", "
 _PARTITION = PreparedStatement(
     select_entries().where(rows.c.space == "", rows.c.name_key == sa.bindparam("partition", type_=sa.String))
 )
-_MEANT = bare_names.select_meant()
+_MEANT = PreparedStatement(bare_names.select_meant())
 _AROUND = select_by_ids(units_above(sa.bindparam("entry", type_=sa.BigInteger)))
-_BY_NAME = select_entries().where(NAMED_IN_PARTITION, rows.c.kind == sa.bindparam("kind"))
+_BY_NAME = PreparedStatement(select_entries().where(NAMED_IN_PARTITION, rows.c.kind == sa.bindparam("kind")))

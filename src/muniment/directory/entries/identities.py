@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
 from muniment.directory.entries import entries
-from muniment.directory.entries.table import partition_key
+from muniment.directory.entries.table import member_key, partition_key
 from muniment.directory.options import DirectoryNames
 from muniment.ground.naming import fold_name
 
@@ -21,8 +21,8 @@ def identities_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -
     for entry_id in ids:
         name, at, partition = entry_id.rpartition("@")
         if at:
-            by_name = ids_by_partition.setdefault(partition_key(names, partition), {})
-            by_name.setdefault(fold_name(name), []).append(entry_id)
+            key = partition_key(names, partition)
+            ids_by_partition.setdefault(key, {}).setdefault(member_key(names, key, name), []).append(entry_id)
     identities: dict[str, str] = {}
     for partition, by_name in ids_by_partition.items():
         for folded_names in portions(sorted(by_name), _PAGE_SIZE):

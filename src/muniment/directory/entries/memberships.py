@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.audit import select_rights
-from muniment.database.connections import PreparedStatement, directory_tables, portions
-from muniment.database.statements import upsert
+from muniment.database.connections import PreparedStatement, directory_tables, portions, required
+from muniment.database.statements import one_of_few, upsert
 from muniment.directory import audit
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import ADMINISTRATORS, Entry, entry_table, to_entry
@@ -24,6 +24,14 @@ _memberships = sa.Table(
     sa.Column("group_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("member_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
     sa.Index("ix_memberships_around", "member_id", "group_id"),
+)
+
+# Triggers write it: removed entries take their memberships with them.
+_counts = sa.Table(
+    "member_counts",
+    directory_tables,
+    sa.Column("group_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
+    required("members", sa.BigInteger),
 )
 
 
@@ -81,21 +89,19 @@ def rights_of(entry: Entry) -> sa.Select[Any]:
     return rights.where(sa.or_(_memberships.c.group_id == entry.id, _memberships.c.member_id == entry.id))
 
 
-def direct_members(group_id: int) -> sa.Select[tuple[int]]:
+def direct_members(group_id: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
     return sa.select(_memberships.c.member_id.label("id")).where(_memberships.c.group_id == group_id)
 
 
-def direct_containers(member_id: int) -> sa.Select[tuple[int]]:
+def direct_containers(member_id: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
     return sa.select(_memberships.c.group_id.label("id")).where(_memberships.c.member_id == member_id)
 
 
 def count_members(cx: Connection, group_ids: Collection[int]) -> dict[int, int]:
     """Direct ones. A group without members is left out."""
-    query = sa.select(_memberships.c.group_id, sa.func.count()).group_by(_memberships.c.group_id)
     counts: dict[int, int] = {}
     for portion in portions(sorted(group_ids)):
-        found = cx.execute(query.where(_memberships.c.group_id.in_(portion)))
-        counts |= {row[0]: row[1] for row in found}
+        counts |= {row[0]: row[1] for row in _COUNTS.all(cx, groups=portion)}
     return counts
 
 
@@ -124,19 +130,19 @@ def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
     """All that contain an entry, however deep, by name, in one statement. Roles on the way count."""
-    return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
+    return [to_entry(row) for row in _GROUPS_OF.all(cx, entry=entry_id)]
 
 
 def administers(cx: Connection, user_id: int) -> bool:
     """Whether a user is in the administrators' group, however deep."""
-    return cx.execute(_ADMINISTERS, {"entry": user_id}).first() is not None
+    return _ADMINISTERS.first(cx, entry=user_id) is not None
 
 
 def groups_of_each(cx: Connection, entry_ids: Collection[int]) -> dict[int, list[Entry]]:
     """As ``groups_of``, for the entries of a page."""
     groups: dict[int, list[Entry]] = {entry_id: [] for entry_id in entry_ids}
     for portion in portions(sorted(groups)):
-        for row in cx.execute(_GROUPS_OF_EACH, {"members": portion}):
+        for row in _GROUPS_OF_EACH.all(cx, members=portion):
             groups[row[-1]].append(to_entry(row))
     return groups
 
@@ -206,16 +212,24 @@ def _groups_of_each() -> sa.Select[Any]:
 
 
 _inner = _memberships.alias("inner_memberships")
-_GROUPS_OF_EACH = _groups_of_each()
+_GROUPS_OF_EACH = PreparedStatement(_groups_of_each())
+_COUNTS = PreparedStatement(
+    sa.select(_counts.c.group_id, _counts.c.members).where(
+        _counts.c.group_id.in_(sa.bindparam("groups", expanding=True)), _counts.c.members > 0
+    )
+)
 _ANY_MEMBER = sa.select(sa.literal(1)).select_from(_memberships).limit(1)
 _ABOVE = _upwards(sa.bindparam("entry", type_=sa.BigInteger))
-_GROUPS_OF = entries.select_by_ids(
-    sa.select(_memberships.c.group_id).where(_memberships.c.member_id.in_(sa.select(_ABOVE.c.id))), "group"
+_GROUPS_OF = PreparedStatement(
+    entries.select_by_ids(
+        sa.select(_memberships.c.group_id).where(_memberships.c.member_id.in_(sa.select(_ABOVE.c.id))), "group"
+    )
 )
-_ADMINISTERS = (
+_ADMINISTERS = PreparedStatement(
     sa.select(sa.literal(1))
-    .select_from(entry_table.join(_ABOVE, _ABOVE.c.id == entry_table.c.id))
-    .where(entry_table.c.built_in == ADMINISTRATORS, entry_table.c.kind == "group")
+    .select_from(entry_table)
+    .where(one_of_few(entry_table.c.id, sa.select(_ABOVE.c.id).scalar_subquery()))
+    .where(entry_table.c.built_in == ADMINISTRATORS, (entry_table.c.kind + "") == "group")
     .limit(1)
 )
 _MEMBERS = entries.select_by_ids(

@@ -53,8 +53,8 @@ _settings = sa.Table(
 class ClientSettings(msgspec.Struct, frozen=True):
     """Without seconds, those of the directory's options count. ``auth_scopes`` are the partitions, by the numbers of
     their entries, whose users may sign in with the client; empty means all. ``allowed_scopes``, if any, are those that
-    it may ask for; ``default_scopes`` and ``default_resource``, an identifier, are what it gets without asking. By
-    ``denied_grants`` it gets no grant.
+    it may ask for, except by a password; ``default_scopes`` and ``default_resource``, an identifier, are what it gets
+    without asking. By ``denied_grants`` it gets no grant.
 
     ``authentication`` is by a secret, if the client has one, or by an assertion that a key of ``jwks`` signed (RFC
     7523), a JSON Web Key Set as text; with ``takes_endpoint_audience`` an assertion may name the token endpoint as its

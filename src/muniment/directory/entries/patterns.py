@@ -21,6 +21,17 @@ class NamePattern(msgspec.Struct, frozen=True):
     begins: str
     pieces: tuple[str, ...]
 
+    def fits(self, folded: str) -> bool:
+        """Whether a whole name meets the pattern."""
+        place = len(self.begins)
+        if not folded.startswith(self.begins):
+            return False
+        for piece in self.pieces:
+            place = folded.find(piece, place) + len(piece)
+            if place < len(piece):
+                return False
+        return True
+
     def parameters(self, length: int) -> dict[str, str]:
         """``length`` is that of the cut columns."""
         like = "%".join(map(_escape, (self.begins, *self.pieces))) + "%"

@@ -244,7 +244,7 @@ def is_same_id(text: str, resource_id: str) -> bool:
 def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
     """Needs the exact name on the wire: case matters in scopes (RFC 6749 3.3). Raises UnknownResource."""
     administration = name == names.administration_resource
-    resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
+    resource = _named(cx, _STORED_ADMINISTRATION if administration else fold_name(name))
     if resource is None or shown_name(names, resource) != name:
         raise UnknownResource(f"There is no resource {name[:100]!r}.")
     return resource
@@ -252,7 +252,7 @@ def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
 
 def administration(cx: Connection) -> Resource:
     """Raises UnknownResource before initialisation."""
-    resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
+    resource = _named(cx, _STORED_ADMINISTRATION)
     if resource is None:
         raise UnknownResource("The directory has not been initialised.")
     return resource
@@ -326,9 +326,7 @@ def set_description(cx: Connection, resource: Resource, description: str) -> Non
 
 
 def change(cx: Connection, resource: Resource, **values: str | bool | int | Sequence[str] | None) -> None:
-    """Set fields of a resource but its name and its activation. Raises BadAttribute, and NameTaken for the
-    address of another.
-    """
+    """Set fields but name and activation. Raises BadAttribute, and NameTaken for the address of another."""
     if not values.keys() <= _CHANGEABLE:
         raise BadAttribute(f"What can be set of a resource is {', '.join(sorted(_CHANGEABLE))}.")
     for text in values.values():
@@ -406,7 +404,7 @@ def in_role(resource_id: str) -> sa.Select[tuple[int]]:
 
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
     """Whether a user is in the access role (given 5.2), in one statement whatever the answer."""
-    return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
+    return _ADMITS.first(cx, resource=resource_id, entry=user_id) is not None
 
 
 def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
@@ -453,8 +451,13 @@ def _record_state(
     audit.record(cx, action, former.target, before, after, rights=rights)
 
 
-def _first(cx: Connection, query: sa.Select[Any], parameters: dict[str, str] | None = None) -> Resource | None:
-    row = cx.execute(query, parameters).first()
+def _first(cx: Connection, query: sa.Select[Any]) -> Resource | None:
+    row = cx.execute(query).first()
+    return None if row is None else _to_resource(row)
+
+
+def _named(cx: Connection, key: str) -> Resource | None:
+    row = _BY_NAME.first(cx, name=key)
     return None if row is None else _to_resource(row)
 
 
@@ -480,8 +483,8 @@ _CHANGEABLE = frozenset(Resource.__struct_fields__) - {"id", "name", "built_in",
 _IMPERSONATED = Resource.__struct_fields__.index("impersonate_list")
 _COLUMNS = sa.select(*_resources.c[Resource.__struct_fields__])
 _BY_ID = PreparedStatement(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
-_BY_NAME = _COLUMNS.where(_resources.c.name_key == sa.bindparam("name"))
-_ADMITS = (
+_BY_NAME = PreparedStatement(_COLUMNS.where(_resources.c.name_key == sa.bindparam("name")))
+_ADMITS = PreparedStatement(
     sa.select(sa.literal(1))
     .select_from(role_member_table.join(role_table))
     .where(

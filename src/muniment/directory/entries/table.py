@@ -5,7 +5,7 @@ A user's or group's name is unique in its partition, in any case.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 import sqlalchemy as sa
@@ -141,12 +141,28 @@ class Impersonation(msgspec.Struct, frozen=True):
     only: frozenset[str] = frozenset()
 
 
+class HasId(Protocol):
+    """Whatever stands for an entry by its number."""
+
+    @property
+    def id(self) -> int: ...
+
+
 def partition_key(names: DirectoryNames, name: str) -> str:
     """``name_key`` by the name on the wire. That of a built-in partition never changes."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
     keys = {fold_name(name_on_the_wire): f"@{key}" for name_on_the_wire, key in built_in.items()}
     # The key of a built-in partition has an '@'. No other partition's name has one.
     return keys.get(fold_name(name), fold_name(name.replace("@", "\ufffd")))
+
+
+def member_key(names: DirectoryNames, partition: str, name: str) -> str:
+    """``name_key`` of a user, group or role by its name on the wire; ``partition`` is a ``partition_key``."""
+    return ADMINISTRATORS if means_administrators(names, partition, name) else fold_name(name)
+
+
+def means_administrators(names: DirectoryNames, partition: str, name: str) -> bool:
+    return partition == f"@{ADMINISTRATION}" and fold_name(name) == fold_name(names.administrators_group)
 
 
 def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
@@ -173,14 +189,24 @@ def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str
     return name_column, folded_column
 
 
+def shown_name_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
+    """The name of a group on the wire, and folded, for ``select_entries``."""
+    shown = names.administrators_group
+    if shown == ADMINISTRATORS:
+        return rows.c.name, rows.c.name_key
+    built_in = rows.c.built_in == ADMINISTRATORS
+    name = sa.case((built_in, sa.literal(shown)), else_=rows.c.name)
+    return name, sa.case((built_in, sa.literal(fold_name(shown))), else_=rows.c.name_key)
+
+
 def to_entry(row: Sequence[Any]) -> Entry:
     values = list(row[: len(ENTRY_FIELDS)])
     values[_UNITS] = tuple(msgspec.json.decode(values[_UNITS]))
     return Entry(*values)
 
 
-def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
-    row = cx.execute(query, parameters).first()
+def find_first(cx: Connection, query: sa.Select[Any]) -> Entry | None:
+    row = cx.execute(query).first()
     return None if row is None else to_entry(row)
 
 
@@ -194,7 +220,7 @@ def once_named(cx: Connection, what: str) -> Iterator[None]:
         raise NameTaken(f"There is {what} already.") from error
 
 
-def name_space(what: Literal["members", "units"], of: Entry) -> str:
+def name_space(what: Literal["members", "units"], of: HasId) -> str:
     """Of a partition's users and groups (``members``), or of the units in a unit or partition: no two of a space have
     the same name.
     """
@@ -215,8 +241,15 @@ def find_built_in(cx: Connection, built_in: str) -> Entry:
 
 
 def root_unit(cx: Connection, partition: Entry) -> Entry:
-    (row,) = _ROOT_UNIT.all(cx, entry=partition.id)
-    return to_entry(row)
+    unit = find_root_unit(cx, partition)
+    assert unit is not None  # noqa: S101 - it comes and goes with its partition
+    return unit
+
+
+def find_root_unit(cx: Connection, partition: Entry) -> Entry | None:
+    """None if the partition was removed meanwhile."""
+    row = _ROOT_UNIT.first(cx, entry=partition.id)
+    return None if row is None else to_entry(row)
 
 
 def find_by_id(cx: Connection, entry_id: int) -> Entry | None:

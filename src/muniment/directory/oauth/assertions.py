@@ -19,6 +19,7 @@ from muniment.database.statements import upsert
 from muniment.directory.oauth.clients import REFUSED
 from muniment.directory.refusals import BadAttribute, InvalidClient
 from muniment.ground.clock import SECOND, Instant
+from muniment.ground.naming import is_storable
 
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ALGORITHMS = ("RS256", "PS256", "ES256")
@@ -73,7 +74,7 @@ def subject(text: str) -> str:
     except (JoseError, ValueError, TypeError, msgspec.DecodeError):
         return ""
     found = claims.get("sub")
-    return found if isinstance(found, str) else ""
+    return found if isinstance(found, str) and is_storable(found) else ""
 
 
 def verify(jwks: str, client_id: str, text: str, audiences: Collection[str], now: Instant) -> Assertion:
@@ -89,12 +90,16 @@ def verify(jwks: str, client_id: str, text: str, audiences: Collection[str], now
 def use(cx: Connection, client_id: int, assertion: Assertion) -> None:
     """Each is taken once. Raises InvalidClient."""
     row = {"client_id": client_id, "digest": assertion.digest, "expires": assertion.expires}
-    if not cx.execute(upsert(_assertions).on_conflict_do_nothing(), row).rowcount:
+    # PostgreSQL's driver tells no number of inserted rows.
+    added = upsert(_assertions).on_conflict_do_nothing().returning(_assertions.c.digest)
+    if cx.execute(added, row).first() is None:
         raise InvalidClient(REFUSED)
 
 
-def purge(cx: Connection, before: Instant, limit: int) -> int:
-    expired = sa.select(_assertions.c.client_id, _assertions.c.digest).where(_assertions.c.expires < before)
+def purge(cx: Connection, now: Instant, limit: int) -> int:
+    """Delete those that also a server whose clock is late refuses."""
+    late = now - _SKEW_SECONDS * SECOND
+    expired = sa.select(_assertions.c.client_id, _assertions.c.digest).where(_assertions.c.expires < late)
     pair = sa.tuple_(_assertions.c.client_id, _assertions.c.digest)
     return cx.execute(_assertions.delete().where(pair.in_(expired.limit(limit)))).rowcount
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from muniment.directory.entries import credentials
 from muniment.directory.entries.oauth_clients import ClientSettings
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import access, clients, codes, redirects, scopes, tokens
+from muniment.directory.oauth import access, clients, codes, id_tokens, redirects, scopes, tokens
 from muniment.directory.oauth.access import Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.codes import Authorization
@@ -28,6 +28,7 @@ from muniment.directory.refusals import (
     InvalidTarget,
     UnauthorizedClient,
     UnknownResource,
+    UnparseableToken,
 )
 from muniment.directory.sign_in.holders import TicketHolder
 from muniment.ground.clock import SECOND, Instant
@@ -63,7 +64,9 @@ class Return(msgspec.Struct, frozen=True):
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True):
-    """What a client asks of a user. At most ``longest_age`` seconds may have passed since they signed in."""
+    """What a client asks of a user. At most ``longest_age`` seconds may have passed since they signed in. If it is for
+    one user alone, ``hinted`` is their ``entryUUID``.
+    """
 
     to: Return
     scope: RequestedScope
@@ -71,10 +74,14 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
     nonce: str | None
     prompt: frozenset[str]
     longest_age: int | None
+    hinted: str | None = None
 
     @property
     def is_silent(self) -> bool:
         return "none" in self.prompt
+
+    def is_for(self, user: Entry) -> bool:
+        return self.hinted in (None, user.uuid)
 
 
 class NextStep(NamedTuple):
@@ -128,7 +135,7 @@ def read(
         raise AuthorizationRefused(f"A prompt is none, or some of {', '.join(PROMPTS[1:])}.")
     scope = _scope(cx, names, to, parameters, find_address)
     challenge = _challenge(to, parameters, is_bound="openid" in scope.scopes and nonce is not None)
-    return AuthorizationRequest(to, scope, challenge, nonce, prompt, _longest_age(parameters))
+    return AuthorizationRequest(to, scope, challenge, nonce, prompt, _longest_age(parameters), _hinted(cx, parameters))
 
 
 def next_step(
@@ -143,6 +150,8 @@ def next_step(
         if request.is_silent:
             raise AuthorizationRefused("Nobody is signed in.", "login_required")
         return NextStep("sign in")
+    if request.is_silent and not request.is_for(holder.user):
+        raise AuthorizationRefused("Another user is signed in than that of the id_token_hint.", "login_required")
     try:
         _require(cx, names, request, holder.user)
     except AccessEnded as refusal:
@@ -219,6 +228,8 @@ def _is_too_old(request: AuthorizationRequest, holder: TicketHolder, now: Instan
 
 def _require(cx: Connection, names: DirectoryNames, request: AuthorizationRequest, user: Entry) -> None:
     """Raises AccessEnded."""
+    if not request.is_for(user):
+        raise AccessEnded("This application asks for another user than you. Sign in as that user.")
     require_access(cx, names, request.to.client, request.to.settings, user, request.scope.resource_id)
 
 
@@ -275,6 +286,15 @@ def _longest_age(parameters: Mapping[str, str]) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_AGE):
         raise AuthorizationRefused("max_age is a number of seconds.")
     return int(text)
+
+
+def _hinted(cx: Connection, parameters: Mapping[str, str]) -> str | None:
+    """Nobody else gets an answer (OpenID Connect Core 3.1.2.2)."""
+    hint = parameters.get("id_token_hint")
+    try:
+        return id_tokens.subject(cx, hint) if hint else None
+    except UnparseableToken as refusal:
+        raise AuthorizationRefused("The id_token_hint is no id_token of this directory.") from refusal
 
 
 def _required(parameters: Mapping[str, str], name: str) -> str:

@@ -100,12 +100,16 @@ def asker(client_id: str, address: str) -> Asker:
 def require_unchanged(cx: Connection, client: Client) -> ClientSettings:
     """Lock the client until the commit, and return its settings of now.
 
-    Raises InvalidClient if it may no longer act or has another secret now.
+    Raises InvalidClient if it may no longer act, or has another secret or key now, or proves itself otherwise.
     """
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(REFUSED)
-    return oauth_clients.read(cx, [client.id])[client.id]
+    settings = oauth_clients.read(cx, [client.id])[client.id]
+    shown = client.settings
+    if (settings.authentication, settings.jwks) != (shown.authentication, shown.jwks):
+        raise InvalidClient(REFUSED)
+    return settings
 
 
 def require_grant(settings: ClientSettings, made: Made) -> None:

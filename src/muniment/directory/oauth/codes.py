@@ -103,9 +103,10 @@ def redeem(cx: Connection, digest: bytes, grant_id: int) -> None:
     cx.execute(_codes.update().where(_codes.c.digest == digest), {"grant_id": grant_id})
 
 
-def end_of(cx: Connection, client_id: int) -> int:
-    """End the codes that a client has not redeemed."""
-    return cx.execute(_codes.delete().where(_codes.c.client_id == client_id, _codes.c.grant_id.is_(None))).rowcount
+def end_of(cx: Connection, client_id: int, resource_id: str | None = None) -> int:
+    """End the codes that a client has not redeemed: all, or those for a resource."""
+    ended = _codes.delete().where(_codes.c.client_id == client_id, _codes.c.grant_id.is_(None))
+    return cx.execute(ended if resource_id is None else ended.where(_codes.c.resource_id == resource_id)).rowcount
 
 
 def end_at(cx: Connection, resource_id: str) -> int:

@@ -157,8 +157,10 @@ def end(cx: Connection, device: Device) -> None:
     cx.execute(_devices.delete().where(_devices.c.digest == device.digest))
 
 
-def end_of(cx: Connection, client_id: int) -> int:
-    return cx.execute(_devices.delete().where(_devices.c.client_id == client_id)).rowcount
+def end_of(cx: Connection, client_id: int, resource_id: str | None = None) -> int:
+    """All, or those for a resource."""
+    ended = _devices.delete().where(_devices.c.client_id == client_id)
+    return cx.execute(ended if resource_id is None else ended.where(_devices.c.resource_id == resource_id)).rowcount
 
 
 def end_at(cx: Connection, resource_id: str) -> int:

@@ -17,6 +17,7 @@ from muniment.ground.clock import SECOND, Instant
 LIFE_SECONDS = 300
 """A client looks at it once, when it comes."""
 
+_TYP = "JWT"
 _HALF = 16
 _PASSWORD = ("pwd",)
 """How users authenticate (RFC 8176 2)."""
@@ -48,7 +49,12 @@ def add(
         claims |= {"auth_time": grant.authenticated // SECOND, "amr": _PASSWORD}
     if nonce is not None:
         claims["nonce"] = nonce
-    return msgspec.structs.replace(response, id_token=signing_keys.sign(cx, claims, "JWT", now))
+    return msgspec.structs.replace(response, id_token=signing_keys.sign(cx, claims, _TYP, now))
+
+
+def subject(cx: Connection, text: str) -> str:
+    """Whose id_token it is, by their ``entryUUID``; it may have expired. Raises UnparseableToken."""
+    return str(signing_keys.read(cx, text, _TYP).get("sub"))
 
 
 def half_hash(text: str) -> str:

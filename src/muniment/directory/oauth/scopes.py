@@ -82,11 +82,37 @@ def read(
     if unknown and scope is not None and "openid" not in granted:
         raise InvalidScope("The scope has a value that this directory does not know.")
     chosen = named or by_parameter or _default(cx, settings)
-    _require_allowed(names, settings, chosen, granted)
-    _require_marked(settings, made, chosen)
+    require_may_have(names, settings, made, chosen, granted)
     answer = spell(names, chosen, granted)
     is_as_asked = scope is not None and set(words) == set(granted) and (named is None) == (chosen is None)
     return RequestedScope(chosen, granted, "" if is_as_asked else answer)
+
+
+def require_may_have(
+    names: DirectoryNames, settings: ClientSettings, made: Made, resource: Resource | None, scopes: Collection[str]
+) -> None:
+    """Whether a client with these settings may get ``scopes`` at the ``resource``. Raises InvalidScope."""
+    # Whoever has the user's password gets the same by any public client (given 4.1).
+    if made != "password":
+        _require_allowed(names, settings, resource, scopes)
+    _require_marked(settings, made, resource)
+
+
+def as_now(
+    cx: Connection, names: DirectoryNames, settings: ClientSettings, made: Made, asked: RequestedScope
+) -> RequestedScope:
+    """What was asked for in an earlier snapshot, with its resource as it is now. Raises what ``read`` raises of what
+    the client may no longer ask for, and of a resource that lets nobody in.
+    """
+    resource = asked.resource
+    if resource is not None:
+        try:
+            resource = resources.letting_in(cx, resource.id)
+        except UnknownResource as refusal:
+            raise InvalidScope("The resource issues no tokens now.") from refusal
+    require_may_have(names, settings, made, resource, asked.scopes)
+    told = spell(names, resource, asked.scopes) if asked.told else ""
+    return msgspec.structs.replace(asked, resource=resource, told=told)
 
 
 def spell(names: DirectoryNames, resource: Resource | None, scopes: Collection[str]) -> str:

@@ -9,14 +9,17 @@ import re
 from typing import Literal
 
 import msgspec
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.directory import audit
-from muniment.directory.entries import credentials
+from muniment.directory.entries import credentials, resources
+from muniment.directory.entries.oauth_clients import ClientSettings
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
-from muniment.directory.oauth import codes, device_codes, grant_purge, signing_keys, tokens
+from muniment.directory.oauth import assertions, codes, device_codes, grant_purge, scopes, signing_keys, tokens
 from muniment.directory.oauth.grant_purge import PurgeProgress
+from muniment.directory.oauth.table import grant_table
 from muniment.directory.refusals import UnknownSession
 from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND, Instant
@@ -74,6 +77,21 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     return _record(cx, person.target, SessionCount(grant_count, tickets.end_of(cx, person.id, now)))
 
 
+def end_unmarked(cx: Connection, client: Entry, settings: ClientSettings, now: Instant) -> SessionCount:
+    """End what a client with these settings may have no more at the administration's resource (``may_administer``)."""
+    resource = resources.administration(cx)
+    query = sa.select(*grant_table.c["id", "made"]).where(
+        grant_table.c.client_id == client.id,
+        grant_table.c.resource_id == resource.id,
+        grant_table.c.revoked.is_(None),
+    )
+    ids = [row[0] for row in cx.execute(query) if not scopes.may_administer(settings, row[1])]
+    codes.end_of(cx, client.id, resource.id)
+    device_codes.end_of(cx, client.id, resource.id)
+    ended = SessionCount(sum(tokens.end_grant(cx, grant_id, now) for grant_id in ids))
+    return _record(cx, client.target, ended)
+
+
 def end_at(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
     count = SessionCount(tokens.end(cx, "resource", resource.id, now), tickets.end_at(cx, resource.id, now))
     codes.end_at(cx, resource.id)
@@ -100,11 +118,12 @@ def end_every(cx: Connection, now: Instant) -> SessionCount:
 
 
 def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
-    """Delete expired tickets, codes and devices, and the grants and access tokens that ended more than an hour ago.
+    """Delete expired tickets, codes, devices and assertions, and the grants and access tokens that ended more than an
+    hour ago.
 
     For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). A grant's last
-    access token to expire stays as long as the grant. A call deletes at most ``rows`` tickets, codes and devices each,
-    as many ended grants and tokens of these, and looks at as many expired access tokens. Returns the largest of these
+    access token to expire stays as long as the grant. A call deletes at most ``rows`` of each of the first four, as
+    many ended grants and tokens of these, and looks at as many expired access tokens. Returns the largest of these
     counts, and the progress.
     """
     before = now - _KEPT_FOR
@@ -114,7 +133,8 @@ def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> t
     # A token that stayed because it was its grant's last may have a successor by now: begin anew once an hour.
     if looked_at < rows and progress != grant_purge.PURGE_START and before - progress.start >= _KEPT_FOR:
         progress = grant_purge.PURGE_START
-    counts = (purge_table(cx, now, rows) for purge_table in (tickets.purge, codes.purge, device_codes.purge))
+    tables = (tickets, codes, device_codes, assertions)
+    counts = [table.purge(cx, now, rows) for table in tables]
     return max(row_count, looked_at, *counts), progress
 
 

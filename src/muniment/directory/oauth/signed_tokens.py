@@ -14,7 +14,7 @@ from muniment.directory.entries import entries, resources
 from muniment.directory.entries.resources import ADMINISTRATION, Resource
 from muniment.directory.oauth import claims, scopes, signing_keys, tokens
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import InvalidGrant
+from muniment.directory.refusals import InvalidGrant, InvalidScope
 from muniment.ground.clock import SECOND, Instant
 
 _USUAL_SECONDS = 300
@@ -62,7 +62,7 @@ def issue(
     now: Instant,
     expires: Instant,
 ) -> str:
-    """Raises InvalidGrant for a user who is gone."""
+    """Raises InvalidGrant for a user who is gone, and InvalidScope for a token that would be too long to be read."""
     user = entries.by_id(cx, grant.user_id)
     if user is None:
         raise InvalidGrant("The user is not there any more.")
@@ -84,4 +84,7 @@ def issue(
     if grant.actor_id is not None and (actor := entries.by_id(cx, grant.actor_id)) is not None:
         told["act"] = {"sub": actor.uuid}
     algorithm: signing_keys.Algorithm = "ES256" if resource.token_format == "ES256" else "RS256"  # noqa: S105
-    return signing_keys.sign(cx, told, signing_keys.ACCESS_TOKEN, now, algorithm)
+    text = signing_keys.sign(cx, told, signing_keys.ACCESS_TOKEN, now, algorithm)
+    if len(text) > signing_keys.LONGEST_JWT:
+        raise InvalidScope("The user has too many groups and roles for a signed token: ask for fewer scopes.")
+    return text

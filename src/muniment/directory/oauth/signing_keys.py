@@ -4,6 +4,7 @@ A new key stands in the key set for as long as that may be cached, before it sig
 another one signs; its public half stays while a row is left of any token that it may have signed (decision 0117).
 """
 
+import re
 import weakref
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
@@ -35,6 +36,8 @@ ACCESS_TOKEN = "at+jwt"  # noqa: S105 - the name of a kind
 
 LONGEST_JWT = 8192
 
+_KID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
 _keys = sa.Table(
     "signing_keys",
     directory_tables,
@@ -60,7 +63,9 @@ class NewKey(msgspec.Struct, frozen=True):
 
 
 class PublishedKey(msgspec.Struct, frozen=True):
-    """``retired`` is when another key began, or begins, to sign in its place."""
+    """``retired`` is when another key began, or begins, to sign in its place. One with ``signs_from`` no earlier than
+    that never signs, or must not be trusted: it stands in no key set.
+    """
 
     kid: str
     algorithm: Algorithm
@@ -97,7 +102,8 @@ def add_missing(cx: Connection, keys: Sequence[NewKey], now: Instant) -> None:
 
 def rotate(cx: Connection, keys: Sequence[NewKey], now: Instant, *, at_once: bool = False) -> list[PublishedKey]:
     """Each new key signs from when the key set that is cached anywhere has it, or ``at_once``; then the former keys of
-    its algorithm are retired. Returns the new keys.
+    its algorithm are retired. ``at_once`` they also leave the key set, those that were retired before as well: whoever
+    has one in the wrong hands signs what others would take. Returns the new keys.
     """
     for key in keys:
         former = cx.scalar(sa.select(sa.func.count()).where(_keys.c.algorithm == key.algorithm).select_from(_keys))
@@ -105,7 +111,8 @@ def rotate(cx: Connection, keys: Sequence[NewKey], now: Instant, *, at_once: boo
         same = sa.and_(_keys.c.algorithm == key.algorithm, sa.or_(_keys.c.retired.is_(None), _keys.c.retired > begins))
         cx.execute(_keys.update().where(same).values(retired=begins))
         if at_once:
-            cx.execute(_keys.update().where(_keys.c.algorithm == key.algorithm).values(private=None))
+            hidden = {"private": None, "signs_from": now, "retired": now}
+            cx.execute(_keys.update().where(_keys.c.algorithm == key.algorithm).values(hidden))
         _add(cx, key, begins, now)
     return [each for each in every(cx) if each.kid in {key.kid for key in keys}]
 
@@ -119,7 +126,11 @@ def key_set(cx: Connection, now: Instant) -> dict[str, list[dict[str, Any]]]:
     """As a JSON Web Key Set (RFC 7517 5), with the field's ``value``, a PEM: keys that sign or will, and those whose
     tokens may still live.
     """
-    shown = [key for key in every(cx) if key.retired is None or now < key.retired + LONGEST_SECONDS * SECOND]
+    shown = [
+        key
+        for key in every(cx)
+        if key.retired is None or (key.signs_from < key.retired and now < key.retired + LONGEST_SECONDS * SECOND)
+    ]
     return {
         "keys": [
             {
@@ -171,9 +182,9 @@ def _read_signed(cx: Connection, text: str, typ: str) -> dict[str, Any]:
     if len(text) > LONGEST_JWT or not looks_signed(text) or not text.isascii():
         raise ValueError
     header = jws.extract_compact(text.encode()).headers()
-    if header.keys() != {"alg", "typ", "kid"} or header["typ"] != typ or not isinstance(header["kid"], str):
+    if header.keys() != {"alg", "typ", "kid"} or header["typ"] != typ or not _KID.fullmatch(header["kid"]):
         raise ValueError
-    row = _PUBLIC.first(cx, kid=header["kid"][:64])
+    row = _PUBLIC.first(cx, kid=header["kid"])
     if row is None or row[0] != header["alg"]:
         raise ValueError
     keys = _read.setdefault(cx.engine, {})

@@ -26,9 +26,9 @@ grant_table = sa.Table(
     # Of a grant whose refresh token has successors, what they share, and when the last one was made.
     sa.Column("family", sa.LargeBinary, index=True, unique=True),
     sa.Column("rotated", sa.BigInteger),
-    # The grant whose token was exchanged for this one.
-    sa.Column("source_id", sa.BigInteger),
-    sa.Index("ix_grants_source_id", "source_id"),
+    # The grants whose tokens were exchanged for this one: the subject's, and the actor's.
+    sa.Column("source_id", sa.BigInteger, index=True),
+    sa.Column("actor_source_id", sa.BigInteger, index=True),
     sqlite_autoincrement=True,
 )
 
@@ -39,6 +39,8 @@ token_table = sa.Table(
     required("id", sa.String(36)),
     required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
     *required_columns(sa.BigInteger, "issued", "expires"),
+    # Those of a token that has fewer than its grant.
+    sa.Column("scopes", sa.Text),
     # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
     sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
     sa.Index("ix_access_tokens_expires", "expires", "digest"),

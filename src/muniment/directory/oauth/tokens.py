@@ -49,9 +49,9 @@ class Grant(msgspec.Struct, frozen=True):
     """One sign-in of a user with a client at a resource, whose id is empty if it is at none. Tokens may be issued until
     ``expires``.
 
-    ``scopes`` are the scopes granted beside that of the resource, with a space between two, by their neutral names. The
-    user authenticated at ``authenticated``, if they did. ``actor_id`` is who acts for the user by delegation (RFC
-    8693).
+    ``scopes`` are the scopes granted beside that of the resource, with a space between two, by their neutral names; or,
+    if they are ``narrowed``, those of one access token, which has fewer. The user authenticated at ``authenticated``,
+    if they did. ``actor_id`` is who acts for the user by delegation (RFC 8693).
     """
 
     id: int
@@ -64,6 +64,7 @@ class Grant(msgspec.Struct, frozen=True):
     made: Made = "password"
     authenticated: Instant | None = None
     actor_id: int | None = None
+    narrowed: bool = False
 
     @property
     def question(self) -> Question:
@@ -132,16 +133,18 @@ def open_grant(
     authenticated: Instant | None = None,
     actor_id: int | None = None,
     source_id: int | None = None,
+    actor_source_id: int | None = None,
     rotates: bool = False,
 ) -> tuple[Grant, str]:
     """Return it with its refresh token, which a grant type may keep to itself, and which has successors if it
-    ``rotates``. It ends with the grant ``source_id``.
+    ``rotates``. It ends with either of the grants ``source_id`` and ``actor_source_id``.
     """
     token, digest = minting.mint(system.key(cx, "tokens"), "refresh")
     draft = Grant(0, user_id, client_id, resource_id, expires, None, scopes, made, authenticated, actor_id)
     row = msgspec.structs.asdict(draft) | {"refresh_digest": digest, "refresh_expires": expires, "created": now}
-    row |= {"source_id": source_id, "family": minting.family(token) if rotates else None}
-    del row["id"], row["expires"]
+    row |= {"source_id": source_id, "actor_source_id": actor_source_id}
+    row["family"] = minting.family(token) if rotates else None
+    del row["id"], row["expires"], row["narrowed"]
     grant_id = cx.execute(grant_table.insert().returning(grant_table.c.id), row).scalar_one()
     return msgspec.structs.replace(draft, id=grant_id), token
 
@@ -153,8 +156,7 @@ def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instan
 def add_signed_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
     """The row of an access token that is a JWT. Return its id, which is the token's ``jti``."""
     token_id = str(uuid.uuid4())
-    row = {"digest": _digest_of_signed(token_id), "id": token_id, "grant_id": grant.id, "issued": now}
-    _ADD_ACCESS_TOKEN.run_for_each(cx, [row | {"expires": expires}])
+    _ADD_ACCESS_TOKEN.run_for_each(cx, [_token_row(_digest_of_signed(token_id), token_id, grant, now, expires)])
     return token_id
 
 
@@ -245,10 +247,11 @@ def _revoked(cx: Connection, revoke: sa.Update, token: ParsedToken, now: Instant
     return Grant(*row)
 
 
-def lives(cx: Connection, grant_id: int, now: Instant) -> bool:
-    """Lock it until the commit: whatever ends it then also ends what is made of it."""
-    row = cx.execute(sa.select(*_GRANT).where(grant_table.c.id == grant_id).with_for_update(read=True)).first()
-    return row is not None and Grant(*row).alive(now)
+def live(cx: Connection, grant_ids: Collection[int], now: Instant) -> bool:
+    """Whether all of them live. Lock them until the commit: whatever ends one then also ends what is made of it."""
+    query = sa.select(*_GRANT).where(grant_table.c.id.in_(grant_ids)).order_by(grant_table.c.id)
+    rows = cx.execute(query.with_for_update(read=True)).all()
+    return len(rows) == len(set(grant_ids)) and all(Grant(*row).alive(now) for row in rows)
 
 
 def end_exchanged(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
@@ -258,16 +261,16 @@ def end_exchanged(cx: Connection, party: Party, party_id: int | str, now: Instan
 
 
 def end_made(cx: Connection, client_id: int, made: Collection[Made], now: Instant) -> int:
-    """Those that the client got in one of these ways."""
+    """Those that the client got in one of these ways, and what came of them."""
     which = sa.and_(grant_table.c.client_id == client_id, grant_table.c.made.in_(made))
-    return cx.execute(_revoke(which), {"now": now}).rowcount
+    return _end_with_exchanged(cx, _revoke(which), now)
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
-    """One statement marks the grants, so even a user with a million tokens is signed out at once. The purge deletes the
-    rows.
+    """A statement marks the grants, and one what came of them, so even a user with a million tokens is signed out at
+    once. The purge deletes the rows.
     """
-    return cx.execute(_END[party], {"party": party_id, "now": now}).rowcount
+    return _end_with_exchanged(cx, _END[party], now, party=party_id)
 
 
 def end_every(cx: Connection, now: Instant) -> int:
@@ -277,18 +280,16 @@ def end_every(cx: Connection, now: Instant) -> int:
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
     """``digests`` are the range of what ``live_grants`` lists first, both ends included."""
     without_family = sa.and_(grant_table.c.family.is_(None), grant_table.c.refresh_digest.between(*digests))
-    return _end_with_exchanged(cx, sa.or_(without_family, grant_table.c.family.between(*digests)), now)
+    return _end_with_exchanged(cx, _revoke(sa.or_(without_family, grant_table.c.family.between(*digests))), now)
 
 
 def end_grant(cx: Connection, grant_id: int, now: Instant) -> int:
-    return _end_with_exchanged(cx, grant_table.c.id == grant_id, now)
+    return _end_with_exchanged(cx, _revoke(grant_table.c.id == grant_id), now)
 
 
-def _end_with_exchanged(cx: Connection, which: sa.ColumnElement[bool], now: Instant) -> int:
-    count = cx.execute(_revoke(which), {"now": now}).rowcount
-    if count:
-        cx.execute(_END_EXCHANGED, {"now": now})
-    return count
+def _end_with_exchanged(cx: Connection, revoke: sa.Update, now: Instant, **values: int | str) -> int:
+    count = cx.execute(revoke, {**values, "now": now}).rowcount
+    return count + cx.execute(_END_EXCHANGED, {"now": now}).rowcount if count else 0
 
 
 def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
@@ -331,10 +332,14 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
     for grant, expires in expiries:
         token, digest = minting.mint(key, "access")
         texts.append(token)
-        token_id = str(uuid.uuid4())
-        rows.append({"digest": digest, "id": token_id, "grant_id": grant.id, "issued": now, "expires": expires})
+        rows.append(_token_row(digest, str(uuid.uuid4()), grant, now, expires))
     _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
     return texts
+
+
+def _token_row(digest: bytes, token_id: str, grant: Grant, now: Instant, expires: Instant) -> dict[str, Any]:
+    row = {"digest": digest, "id": token_id, "grant_id": grant.id, "issued": now, "expires": expires}
+    return row | {"scopes": grant.scopes if grant.narrowed else None}
 
 
 def _digest_of_signed(token_id: str) -> bytes:
@@ -415,7 +420,7 @@ _TOKEN_STATE = PreparedStatement(
         version_stamps.GENERATION,
         version_stamps.ENDINGS,
         token_table.c.issued,
-        *_GRANT,
+        *(sa.func.coalesce(token_table.c.scopes, each) if each.name == "scopes" else each for each in _GRANT),
     )
     .select_from(token_table.join(grant_table))
     .where(token_table.c.digest == sa.bindparam("access"))
@@ -443,12 +448,18 @@ _REVOKE = {
     ),
 }
 
-_source = grant_table.alias("source")
-# A token from an exchange is not exchanged again, so this is all that came of a grant.
+_source, _exchanged = grant_table.alias("source"), grant_table.alias("exchanged")
+_ENDED_NOW = sa.select(_source.c.id).where(_source.c.revoked == sa.bindparam("now"))
+# A token from an exchange is not exchanged again, so this is all that came of the grants that end now. Each half finds
+# it by an index.
 _END_EXCHANGED = _revoke(
-    sa.and_(
-        grant_table.c.source_id.is_not(None),
-        sa.exists().where(_source.c.id == grant_table.c.source_id, _source.c.revoked == sa.bindparam("now")),
+    grant_table.c.id.in_(
+        sa.union(
+            *(
+                sa.select(_exchanged.c.id).where(_exchanged.c[name].in_(_ENDED_NOW))
+                for name in ("source_id", "actor_source_id")
+            )
+        )
     )
 )
 

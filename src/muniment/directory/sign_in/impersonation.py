@@ -1,8 +1,8 @@
 """May this caller act as this user (decision 0111)?
 
-The caller is an administrator, an OAuth client with a secret, or an activated resource. A client or a resource must
-allow impersonation, and so must the resource where it is used; their lists narrow whom. The same question is asked when
-a ticket is made, and again at each use.
+The caller is an administrator, an OAuth client with a secret or a key, or an activated resource. A client or a
+resource must allow impersonation, and so must the resource where it is used; their lists narrow whom. The same question
+is asked when a ticket is made, and again at each use.
 """
 
 from sqlalchemy.engine import Connection
@@ -54,9 +54,10 @@ def _is_administrator(cx: Connection, user_id: int | None) -> bool:
 
 def _require_client(cx: Connection, names: DirectoryNames, client_id: int, user: Entry | None) -> None:
     client = entries.by_id(cx, client_id)
-    if client is None or not client.live or not client.has_password:
+    settings = oauth_clients.read(cx, [client_id])[client_id]
+    if client is None or not client.live or not (client.has_password or settings.by_key):
         raise CannotImpersonate(_NO_CALLER)
-    what, settings = f"the client {client.name!r}", oauth_clients.read(cx, [client.id])[client.id]
+    what = f"the client {client.name!r}"
     _require_switch(cx, names, oauth_clients.impersonation_of(settings), what, user)
     if settings.auth_scopes and (user is None or user.partition_id not in settings.auth_scopes):
         raise CannotImpersonate(f"User cannot be impersonated: authScopes of {what} do not name their partition.")

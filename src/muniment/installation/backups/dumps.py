@@ -24,7 +24,7 @@ from muniment.database.driver_errors import trouble
 from muniment.installation.backups.refusals import BackupRefused
 
 FUNCTIONS: Mapping[Half, tuple[str, ...]] = {
-    "directory": ("renew_generation", "renew_endings"),
+    "directory": ("renew_generation", "renew_generation_of_changed", "renew_endings", "count_members"),
     "repository": ("renew_mark",),
 }
 """What each half's migrations make in PostgreSQL; a test compares."""

@@ -19,6 +19,7 @@ from muniment.database.connections import Busy
 from muniment.database.transactions import Transactions
 from muniment.ground.clock import Instant
 from muniment.ground.events import Event
+from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Malformed, Overloaded
 from muniment.repository import audit, keys
 from muniment.repository.api.callers.callers import Bearer, Callers, StaleAnswer
@@ -60,9 +61,9 @@ _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 
 @dataclass(frozen=True)
 class RepositoryContext:
-    """``people`` and ``people_changes`` are None if the directory runs elsewhere. ``repositories`` were looked up by
-    name, with the seal of the half. ``issuer`` is the authorization server that lets callers in, if it is known, and
-    ``root`` the path of the base address. ``downloads`` and the fields after it count what each caller has under way.
+    """``people_changes`` is None if the directory runs elsewhere, and then ``people``, too, unless a file has secrets
+    for it. ``repositories`` were looked up by name, with the seal of the half. ``issuer`` is the authorization server,
+    if it is known, ``root`` the path of the base address. Each caller has ``downloads`` and what follows under way.
     """
 
     transactions: Transactions
@@ -90,6 +91,16 @@ class RepositoryContext:
     async def seal(self) -> Seal:
         known = keys.known_seal(self.transactions.database.engine)
         return await self.transactions.read(keys.seal) if known is None else known
+
+    async def may_enter(self, guard: str, account: str) -> bool:
+        """Return whether to try a password there. A directory elsewhere is not asked: that takes as long as to try."""
+        if self.people is None or self.people_changes is None:
+            return True
+        try:
+            await self.transactions.off_loop(self.people.find, guard, "user", fold_name(account))
+        except UnknownPerson:
+            return False
+        return True
 
     def thing_type(self, request: Request) -> str:
         """Raises NotAcceptable."""
@@ -423,7 +434,7 @@ async def _open(
     ):
         if credentials.pair is not None and (
             (not bearers_of and len(refusals) >= _REFUSED_PAIRS)
-            or not await _may_be_admitted(context, bearers_of, guard)
+            or (bearers_of and not await context.may_enter(guard, next(iter(bearers_of.values())).turn))
         ):
             continue
         try:
@@ -437,17 +448,6 @@ async def _open(
                 return
     if trouble is not None and not bearers_of:
         raise trouble
-
-
-async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
-    bearer, people = next(iter(bearers_of.values()), None), context.people
-    if bearer is None or people is None:
-        return True
-    try:
-        await context.transactions.off_loop(people.find, guard, "user", bearer.turn)
-    except UnknownPerson:
-        return False
-    return True
 
 
 async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from joserfc.jwk import ECKey
 
 from muniment.directory.administration import client_decisions, decisions
 from muniment.directory.entries import editing, oauth_clients
@@ -158,3 +159,23 @@ def test_a_client_with_another_secret_now_is_refused(office: Office, now: Instan
         decisions.set_password(cx, client, new_secret()[1], now)
         with pytest.raises(InvalidClient):
             clients.require_unchanged(cx, found)
+
+
+def test_a_client_with_another_key_now_or_none_is_refused(office: Office, now: Instant) -> None:
+    """Its assertion was verified by the key that it had when the request came."""
+    first, second = ({"keys": [ECKey.generate_key("P-256").as_dict(private=False)]} for _ in range(2))
+    by_key = ClientSettings(authentication="private_key_jwt", jwks=msgspec.json.encode(first).decode())
+    settle(office, by_key, now)
+    with office.db.read() as cx:
+        found = clients.find(cx, office.clients, ClientProof("app", assertion="x.y.z"))
+    with office.db.begin() as cx:
+        assert clients.require_unchanged(cx, found) == by_key
+    others = (
+        msgspec.structs.replace(by_key, jwks=msgspec.json.encode(second).decode()),
+        msgspec.structs.replace(by_key, authentication="secret"),
+    )
+    for other in others:
+        with office.db.begin() as cx:
+            oauth_clients.write(cx, office.client, other, now)
+            with pytest.raises(InvalidClient):
+                clients.require_unchanged(cx, found)

@@ -421,7 +421,9 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
     def administers(token: str | None, later: Instant = 0) -> str:
         with office.db.read() as cx:
             shown = Presented((), token or "", "", "", is_foreign=False)
-            caller = callers.require(cx, office.names, shown, RequiredRight.ADMINISTRATOR, now + later, writes=True)
+            caller = callers.require(
+                cx, office.names, shown, RequiredRight.ADMINISTRATOR, now + later, writes=True, tell=lambda _: None
+            )
             assert caller is not None
             return caller.user.name
 

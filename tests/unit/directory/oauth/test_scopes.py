@@ -1,6 +1,6 @@
 """What a client asks for: at most one resource, and scopes beside it (facts 3.1, RFC 6749 3.3, RFC 8707)."""
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -115,6 +115,17 @@ def test_an_unknown_scope_is_refused_unless_it_stands_beside_openid(office: Offi
             read(office, scope)
     asked = read(office, "openid offline_access")
     assert (asked.scopes, asked.told) == (("openid",), "openid")
+
+
+def test_allowed_scopes_leave_the_given_password_grant_as_it_is(office: Office) -> None:
+    """given 4.1: they were kept and shown before they bound anything."""
+    assert (
+        read(office, f"openid {SCOPE}", made="password", allowed_scopes=("search",)).resource_id == office.resource.id
+    )
+    for made in get_args(Made):
+        if made != "password":
+            with pytest.raises(InvalidScope):
+                read(office, f"openid {SCOPE}", made=made, allowed_scopes=("search",))
 
 
 def test_a_client_gets_no_more_than_its_allowed_scopes(office: Office) -> None:

@@ -16,7 +16,7 @@ from muniment.directory.oauth import signing_keys
 from muniment.directory.oauth.signing_keys import CACHED_SECONDS, LONGEST_SECONDS, Algorithm
 from muniment.directory.refusals import UnparseableToken
 from muniment.ground.clock import SECOND, Instant
-from tests.office import Office
+from tests.office import Office, counted
 
 CACHED, LONGEST = CACHED_SECONDS * SECOND, LONGEST_SECONDS * SECOND
 KEYS = {algorithm: [signing_keys.generate(algorithm) for _ in range(3)] for algorithm in ("ES256",)}
@@ -115,6 +115,29 @@ def test_at_once_the_former_key_signs_no_more_and_its_private_half_is_gone(keyed
     assert read(keyed, before) == {"sub": "x"}
 
 
+def test_at_once_no_key_set_has_a_former_key_by_which_a_stranger_could_sign(keyed: Office, now: Instant) -> None:
+    rsa, (first, second, third) = RSA.kid, KEYS["ES256"]
+    before = sign(keyed, now)
+    with keyed.db.begin() as cx:
+        signing_keys.rotate(cx, [second], now)
+    later = now + CACHED
+    assert {rsa, first.kid, second.kid} == set(shown(keyed, later)), "retired by schedule, and still shown"
+    with keyed.db.begin() as cx:
+        signing_keys.rotate(cx, [third], later, at_once=True)
+    assert {rsa, third.kid} == set(shown(keyed, later)) == set(shown(keyed, later + LONGEST))
+    purge(keyed, later + 1, oldest=now + SECOND)
+    assert read(keyed, before) == {"sub": "x"}, "it ended, which we go on to say"
+
+
+def test_a_key_that_never_signed_leaves_the_key_set_at_once(keyed: Office, now: Instant) -> None:
+    _, second, third = KEYS["ES256"]
+    with keyed.db.begin() as cx:
+        signing_keys.rotate(cx, [second], now)
+        signing_keys.rotate(cx, [third], now + SECOND, at_once=True)
+    assert {RSA.kid, third.kid} == set(shown(keyed, now + SECOND))
+    assert kid(sign(keyed, now + CACHED)) == third.kid
+
+
 def forged(header: dict[str, Any], signature: str = "") -> str:
     parts = [json.dumps(header), json.dumps({"sub": "admin"})]
     return ".".join([*(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts), signature])
@@ -154,3 +177,12 @@ def test_no_forged_token_is_parsed(keyed: Office, now: Instant) -> None:
     with pytest.raises(UnparseableToken):
         read(keyed, good, typ="JWT")
     assert read(keyed, good)
+
+
+@pytest.mark.parametrize("kid", ["\0", "a\0", "\ud800", "ä", "", "a" * 65, "a b", "a\n"])
+def test_a_kid_that_no_key_has_is_not_looked_up(keyed: Office, kid: str) -> None:
+    """PostgreSQL takes no text with NUL or half of a surrogate pair."""
+    text = forged({"alg": "ES256", "typ": "at+jwt", "kid": kid}, "AAAA")
+    with counted(keyed.db) as sent, pytest.raises(UnparseableToken):
+        read(keyed, text)
+    assert sent == []

@@ -518,7 +518,7 @@ def test_a_deactivated_resource_acts_for_nobody_also_when_activated_again(desk: 
 def test_a_clients_new_secret_ends_its_own_tickets_and_no_grant(desk: Desk, now: Instant) -> None:
     own, acting = desk.ticket("agent@OAuthClients", now), desk.acting(desk.caller("client", now), now)
     with desk.db.begin() as cx:
-        assert decisions.set_password(cx, desk.client, HASH, now, end_sessions=False) == SessionCount(0, 2)
+        assert decisions.set_password(cx, desk.client, HASH, now) == SessionCount(0, 2)
     assert desk.opens_directory(own, now) is ExpiredTicket
     assert desk.opens(acting, now) is ExpiredTicket
 

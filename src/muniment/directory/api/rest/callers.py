@@ -96,15 +96,24 @@ def require_some(shown: Presented, right: RequiredRight) -> None:
 
 
 def require(
-    cx: Connection, names: DirectoryNames, shown: Presented, right: RequiredRight, now: Instant, *, writes: bool
+    cx: Connection,
+    names: DirectoryNames,
+    shown: Presented,
+    right: RequiredRight,
+    now: Instant,
+    *,
+    writes: bool,
+    tell: Callable[[Caller], None],
 ) -> Caller | None:
     """Ask who calls, and whether they may, in the transaction in which they do it. None is a caller of an open address.
+    ``tell`` learns who calls, also of who may not.
 
     Raises NotSignedIn, ExpiredTicket, Forged, and NotAdministrator, also for a token for another resource.
     """
     if right is RequiredRight.OPEN:
         return None
     caller = _identify(cx, names, shown, now, writes=writes)
+    tell(caller)
     if right is RequiredRight.ADMINISTRATOR and not caller.administers:
         raise NotAdministrator(
             f"{entries.shown_id(names, caller.user)} does not administer the directory: only a member of its "
@@ -160,10 +169,11 @@ def _by_token(cx: Connection, names: DirectoryNames, token: str, now: Instant) -
     settings = oauth_clients.read(cx, [client.id])[client.id]
     if not scopes.may_administer(settings, grant.made):
         raise NotAdministrator("The client may not ask for the administration's resource any more.")
-    try:
-        access.require(cx, grant.question, names)
-    except AccessEnded as refusal:
-        raise NotSignedIn(_NOT_SIGNED_IN) from refusal
+    if grant.question.exchanged:
+        try:
+            access.require(cx, grant.question, names)
+        except AccessEnded as refusal:
+            raise NotSignedIn(_NOT_SIGNED_IN) from refusal
     return Caller(user, memberships.administers(cx, user.id), client.name)
 
 

@@ -32,7 +32,7 @@ from muniment.directory.refusals import (
 )
 from muniment.ground import events
 from muniment.ground.clock import Instant
-from muniment.ground.refusals import Forged, Malformed
+from muniment.ground.refusals import Forged, Malformed, Refusal
 from muniment.web.addresses import Address, AnswerDescription, Answering, Content, CredentialKind, Operation, Parameter
 from muniment.web.answers.responses import ErrorCode, Table, add_header
 from muniment.web.requests import bodies
@@ -117,7 +117,7 @@ class Call:
         """Read which page of a list is asked for. Raises Malformed."""
         query = self.query
         size = paging.read_size(query.get("page_size", ""))
-        filter_text = query.get("where_filter") or None
+        filter_text = paging.read_filter(query.get("where_filter", ""))
         return paging.Wanted(list_name, size, query.get("next_page_cookie", ""), filter_text)
 
     async def body(self, kind: type[S], limit: int = LONGEST_BODY) -> S:
@@ -129,6 +129,16 @@ class Call:
     ) -> T:
         """Ask a question in a snapshot in which the caller has the right. Raises the refusals of ``WHO``."""
         return await self.directory.transactions.read(self._decide, False, question, args, kwargs)
+
+    async def read_long(
+        self, turn: str, question: Callable[Concatenate[Connection, Caller, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Ask what may take long in a thread, when it is the turn of whoever ``turn`` names. Raises what ``read``
+        raises, Overloaded, and TookTooLong.
+        """
+        ask = self.directory.transactions.read_long
+        has_left = self.request.is_disconnected
+        return await ask(turn, lambda cx: self._decide(cx, False, question, args, kwargs), has_left=has_left)
 
     async def write(
         self, decision: Callable[Concatenate[Connection, Caller, P], T], *args: P.args, **kwargs: P.kwargs
@@ -193,10 +203,12 @@ class Call:
 
     def _ask(self, cx: Connection, *, writes: bool) -> Any:
         """Return the caller, and None at an open address, whose functions expect nobody."""
-        caller = callers.require(cx, self.names, self.presented, self.right, self.now, writes=writes)
-        if caller is not None and self.event is not None:
-            self.event.who = entries.shown_id(self.names, caller.user)
-        return caller
+
+        def tell(caller: Caller) -> None:
+            if self.event is not None:
+                self.event.who = entries.shown_id(self.names, caller.user)
+
+        return callers.require(cx, self.names, self.presented, self.right, self.now, writes=writes, tell=tell)
 
 
 Answers = Callable[[Call], Awaitable[Response]]
@@ -245,7 +257,7 @@ class Row:
         asks = any(method.right is not RequiredRight.OPEN for method in self.methods.values())
         matches = any(method.of_entry and verb in _MATCHED for verb, method in self.methods.items())
         refusals = {**(WHO if asks else {}), **(MATCHING if matches else {}), **self.refusals}
-        operations = {verb: _operation(verb, method, name) for verb, method in self.methods.items()}
+        operations = {verb: _operation(verb, self.path, method, name) for verb, method in self.methods.items()}
         return Address(f"/{name}{self.path}", operations, refusals, dialect.errors(name))
 
 
@@ -253,14 +265,14 @@ def etag(revision: int) -> str:
     return f'"{revision}"'
 
 
-def _operation(verb: str, method: Method, name: dialect.Dialect) -> Operation[Directory]:
+def _operation(verb: str, path: str, method: Method, name: dialect.Dialect) -> Operation[Directory]:
     body: Content = {} if method.body is None else {JSON: dialect.type_in(name, method.body)}
     parameters = (*method.parameters, *((IF_MATCH,) if method.of_entry and verb in _MATCHED else ()))
     status, meaning = (204, "It is done.") if method.answer is None else (method.status, "It is here.")
     content: Content = {} if method.answer is None else {JSON: dialect.type_in(name, method.answer)}
     headers = (ETAG,) if method.of_entry and method.answer is not None else ()
     return Operation(
-        _answering(method, name),
+        _answering(method, name, f"{verb} {path}"),
         parameters=parameters,
         body=body,
         answers=(AnswerDescription(status, meaning, content, headers),),
@@ -268,16 +280,22 @@ def _operation(verb: str, method: Method, name: dialect.Dialect) -> Operation[Di
     )
 
 
-def _answering(method: Method, name: dialect.Dialect) -> Answering[Directory]:
+def _answering(method: Method, name: dialect.Dialect, what: str) -> Answering[Directory]:
+    """``what`` says in the event of a refusal what was refused."""
     known = frozenset(parameter.name for parameter in method.parameters if parameter.place == "query")
 
     async def answer(request: Request, directory: Directory) -> Response:
         call = Call(request, directory, name, method.right, known)
         if method.kinds:
             call.event = events.begin(request.scope, method.kinds[0])
-        callers.require_some(call.presented, method.right)
-        _ = call.query  # refused before anything is done
-        return await method.function(call)
+        try:
+            callers.require_some(call.presented, method.right)
+            _ = call.query  # refused before anything is done
+            return await method.function(call)
+        except Refusal:
+            if call.event is not None and call.event.how is None:
+                call.event.how = what
+            raise
 
     answer.__doc__ = method.sentence
     return answer if method.kinds is None else events.tells(*method.kinds)(answer)

@@ -117,7 +117,7 @@ def _change(
     written = body.written(names)
     _check_location_name(names, entry, body)
     new_values = _new_values(cx, names, entry, written.stored)
-    if body.name and body.name != entry.name:
+    if body.name and body.name != entries.shown_name(names, entry):
         entry = rename(cx, call, entry, body.name, now)
     entry = _move(cx, names, entry, body.location, now)
     description = body.description if body.description is not msgspec.UNSET else written.description
@@ -143,8 +143,9 @@ def _check_location_name(names: DirectoryNames, entry: Entry, body: WrittenEntry
     if not body.location.strip():
         return
     name, _, _ = spelling.split_location(names, body.location)
-    if name is not None and fold_name(name) not in map(fold_name, (entry.name, body.name)):
-        raise BadName(f"The location names {name[:100]!r}, not {entry.name[:100]!r}: the key name renames an entry.")
+    shown = entries.shown_name(names, entry)
+    if name is not None and fold_name(name) not in map(fold_name, (shown, body.name)):
+        raise BadName(f"The location names {name[:100]!r}, not {shown[:100]!r}: the key name renames an entry.")
 
 
 def _move(cx: Connection, names: DirectoryNames, entry: Entry, location: str, now: Instant) -> Entry:

@@ -46,7 +46,7 @@ async def page(call: Call, kind: Kind, list_type: type[L], asked: Mapping[str, s
     def find(cx: Connection, after: ListPlace | None) -> EntryPage:
         partition, unit = _narrow(cx, call, *narrowed)
         which = listing.Which(kind, partition, unit, _DISABLED[state], wanted.filter or "")
-        return listing.page(cx, which, after, wanted.size)
+        return listing.page_by_shown_names(cx, call.names, which, after, wanted.size)
 
     return await call.read(describe, call, list_type, wanted, find, as_keys=call.flag("attrsAsKeys"))
 

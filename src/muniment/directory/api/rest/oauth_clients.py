@@ -3,14 +3,14 @@
 A client is also a user of the clients' partition. A path names it by its name, with or without ``@`` and the partition.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from muniment.directory import audit, version_stamps
-from muniment.directory.administration import client_decisions, decisions
+from muniment.directory.administration import client_decisions
 from muniment.directory.api.rest import changing, containment, identifiers, paging
 from muniment.directory.api.rest.callers import Caller
 from muniment.directory.api.rest.calls import Call, Method, Row
@@ -45,7 +45,8 @@ _SPELLINGS = {
     "rotates": "rotateRefreshTokens",
 }
 _BY_KEY = "private_key_jwt"
-_METHODS = ("client_secret_basic", "client_secret_post", "none", _BY_KEY)
+_BY_SECRET = ("client_secret_basic", "client_secret_post")
+_METHODS = (*_BY_SECRET, "none", _BY_KEY)
 _REFRESH = "refresh_token"
 _LIFETIMES = ("access_seconds", "refresh_seconds", "code_seconds")
 _V1 = {
@@ -97,7 +98,8 @@ class OAuthClient(msgspec.Struct, kw_only=True):
 @spelled(_SPELLINGS, _V1)
 class WrittenClient(msgspec.Struct, kw_only=True):
     """A new client, or what is to change of one. A lifetime of 0 is the directory's. A new one is confidential unless
-    the body says otherwise; without ``secret``, one is made, unless the client authenticates by ``private_key_jwt``.
+    the body says otherwise. Who has no secret, and is to have one, gets one made, unless the body has it; whatever
+    ``secret``, ``confidential`` and ``token_endpoint_auth_method`` say must agree.
 
     ``grant_types`` and ``token_endpoint_auth_method`` have the names of RFC 7591 2; ``default_resource`` is a name or
     an identifier. Without ``rotates`` refresh tokens rotate for public clients, but not after the password grant.
@@ -159,8 +161,7 @@ async def list_clients(call: Call) -> Response:
 async def add(call: Call) -> Response:
     """Make an OAuth client. If it is confidential, the answer shows its secret, and no later one does."""
     body = await call.body(WrittenClient)
-    has_none = body.confidential is False or body.token_endpoint_auth_method == _BY_KEY
-    secret = None if has_none else await _new_secret(call, body)
+    secret = None if _authentication_asked(body) in ("none", "key") else await _new_secret(call, body)
     client = await call.write(_add, call, body, secret, call.now)
     call.on(client.shown.id)
     return call.answer(client.shown, 201, revision=client.revision)
@@ -176,8 +177,8 @@ async def show(call: Call) -> Response:
 async def change(call: Call) -> Response:
     """Change what the body names of an OAuth client. A new secret leaves its sessions as they are."""
     body = await call.body(WrittenClient)
-    becomes_confidential = body.confidential is True and not (await call.read(_show, call)).shown.confidential
-    secret = await _new_secret(call, body) if body.secret or becomes_confidential else None
+    may_need = _authentication_asked(body) == "secret" or body.confidential is True
+    secret = await _new_secret(call, body) if may_need else None
     client = await call.write(_change, call, body, secret, call.now)
     call.on(client.shown.id)
     return call.answer(client.shown, revision=client.revision)
@@ -303,6 +304,7 @@ def _add(cx: Connection, _: Caller, call: Call, body: WrittenClient, secret: _Se
 
 
 def _change(cx: Connection, _: Caller, call: Call, body: WrittenClient, secret: _Secret | None, now: Instant) -> _Shown:
+    version_stamps.lock_rights(cx)
     client = _find(cx, call)
     call.matches(cx, client)
     with audit.decision(cx, "client changed", client.target):
@@ -311,15 +313,33 @@ def _change(cx: Connection, _: Caller, call: Call, body: WrittenClient, secret: 
             client = changing.rename(cx, call, client, new_name, now)
         if body.description is not msgspec.UNSET and body.description != client.description:
             editing.set_description(cx, client, body.description, now)
-        _put_settings(cx, call, client, body, now)
-        if secret is not None or (body.confidential is False and client.has_password):
-            decisions.set_password(cx, client, secret.kept if secret else None, now)
+        given = _secret_given(cx, client, body, secret)
+        kept = given.kept if isinstance(given, _Secret) else given
+        _put_settings(cx, call, client, body, now, kept)
         _put_custom(cx, client, body, now)
-    return _shown(cx, call, client, secret.shown if secret else None)
+    return _shown(cx, call, client, given.shown if isinstance(given, _Secret) else None)
+
+
+def _secret_given(
+    cx: Connection, client: Entry, body: WrittenClient, secret: _Secret | None
+) -> _Secret | msgspec.UnsetType | None:
+    """Its new secret, None if it is to have none, or neither: one that it has stays, unless the body has another."""
+    asked = _authentication_asked(body)
+    if asked == "none":
+        return None
+    if asked == "key":
+        return msgspec.UNSET
+    has_one = client.has_password or (asked is None and oauth_clients.read(cx, [client.id])[client.id].by_key)
+    return msgspec.UNSET if secret is None or (has_one and not body.secret) else secret
 
 
 def _put_settings(
-    cx: Connection, call: Call, client: Entry, body: WrittenClient | ImpersonationSwitch, now: Instant
+    cx: Connection,
+    call: Call,
+    client: Entry,
+    body: WrittenClient | ImpersonationSwitch,
+    now: Instant,
+    secret_hash: str | msgspec.UnsetType | None = msgspec.UNSET,
 ) -> None:
     """A lifetime of 0 is the directory's. Raises BadAttribute, UnknownPartition."""
     version_stamps.lock_rights(cx)
@@ -340,8 +360,9 @@ def _put_settings(
             changes[name] = value or None
     if isinstance(body, WrittenClient):
         changes |= _read_types(body)
-    if (new := msgspec.structs.replace(present, **changes)) != present:
-        client_decisions.set_settings(cx, client, new, now)
+    new = msgspec.structs.replace(present, **changes)
+    if new != present or secret_hash is not msgspec.UNSET:
+        client_decisions.set_settings(cx, client, new, now, secret_hash=secret_hash)
 
 
 def _read_types(body: WrittenClient) -> dict[str, Any]:
@@ -354,12 +375,24 @@ def _read_types(body: WrittenClient) -> dict[str, Any]:
         changes["denied_grants"] = tuple(
             made for made, name in oauth_clients.GRANT_TYPES.items() if name not in body.grant_types
         )
-    method = body.token_endpoint_auth_method
-    if method is not msgspec.UNSET:
-        if method not in _METHODS:
-            raise BadAttribute(f"A client authenticates by one of {', '.join(_METHODS)}.")
-        changes["authentication"] = _BY_KEY if method == _BY_KEY else "secret"
+    if (asked := _authentication_asked(body)) is not None:
+        changes["authentication"] = _BY_KEY if asked == "key" else "secret"
     return changes
+
+
+def _authentication_asked(body: WrittenClient) -> Literal["secret", "key", "none"] | None:
+    """How a client shall authenticate. ``confidential`` alone leaves it to what the client has. Raises BadAttribute."""
+    method = body.token_endpoint_auth_method
+    if method is msgspec.UNSET:
+        asked: Literal["secret", "key", "none"] | None = "secret" if body.secret else None
+        asked = "none" if asked is None and body.confidential is False else asked
+    elif method in _METHODS:
+        asked = "secret" if method in _BY_SECRET else "key" if method == _BY_KEY else "none"
+    else:
+        raise BadAttribute(f"A client authenticates by one of {', '.join(_METHODS)}.")
+    if (asked is not None and body.confidential is (asked == "none")) or (body.secret and asked != "secret"):
+        raise BadAttribute("What secret, confidential and tokenEndpointAuthMethod say contradicts itself.")
+    return asked
 
 
 def _put_custom(cx: Connection, client: Entry, body: WrittenClient, now: Instant) -> None:

@@ -20,6 +20,7 @@ IGNORED = "Muniment-Ignored"
 MOST = 1000
 
 _DEFAULT = 250
+_LONGEST_FILTER = 1000
 _LONGEST_NAMES = 500
 _CHECK = 12
 
@@ -100,6 +101,13 @@ def read_size(text: str) -> int:
     if size < 1 or len(text) > 18:
         raise Malformed("page_size is a number from 1 on.")
     return min(size, MOST)
+
+
+def read_filter(text: str) -> str | None:
+    """None if all are asked for. Raises Malformed for one that is longer than any name."""
+    if len(text) > _LONGEST_FILTER:
+        raise Malformed(f"where_filter has at most {_LONGEST_FILTER} characters.")
+    return text or None
 
 
 def after_key(key: str | None) -> ListPlace | None:

@@ -54,8 +54,10 @@ def _grants(*, sqlite: bool) -> None:
     op.add_column("grants", _required("made", sa.String(20), server_default="password"))
     op.add_column("grants", sa.Column("authenticated", sa.BigInteger))
     op.add_column("grants", sa.Column("actor_id", sa.BigInteger))
-    op.add_column("grants", sa.Column("source_id", sa.BigInteger))
-    op.create_index("ix_grants_source_id", "grants", ["source_id"])
+    op.add_column("access_tokens", sa.Column("scopes", sa.Text))
+    for source in ("source_id", "actor_source_id"):
+        op.add_column("grants", sa.Column(source, sa.BigInteger))
+        op.create_index(f"ix_grants_{source}", "grants", [source])
     how = (
         "BEGIN UPDATE endings SET mark = lower(hex(randomblob(16))); END"
         if sqlite

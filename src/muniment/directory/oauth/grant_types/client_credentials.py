@@ -33,10 +33,12 @@ def _decide(
     _password_ok: bool,
     now: Instant,
 ) -> token_requests.TokenResponse:
-    """The client must be in the access role (given 5.2). Raises InvalidClient, UnauthorizedClient."""
-    scope = attempt.basis
+    """The client must be in the access role (given 5.2). Raises InvalidClient, UnauthorizedClient, InvalidScope,
+    InvalidTarget.
+    """
     client = msgspec.structs.replace(attempt.client, settings=clients.require_unchanged(cx, attempt.client))
     clients.require_grant(client.settings, "client_credentials")
+    scope = scopes.as_now(cx, options.names, client.settings, "client_credentials", attempt.basis)
     if scope.resource is not None and not resources.admits(cx, scope.resource.id, client.id):
         raise UnauthorizedClient("The client is not in the access role of this resource.")
     expires = now + client.access_seconds(options) * SECOND

@@ -5,7 +5,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import access, clients, device_codes, id_tokens, token_requests, tokens
+from muniment.directory.oauth import access, clients, device_codes, id_tokens, scopes, token_requests, tokens
 from muniment.directory.oauth.access import Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.device_codes import Device
@@ -17,6 +17,7 @@ from muniment.directory.refusals import (
     AuthorizationPending,
     ExpiredDeviceCode,
     InvalidGrant,
+    InvalidScope,
     SlowDown,
     UnknownResource,
 )
@@ -96,9 +97,11 @@ def _require(cx: Connection, options: DirectoryOptions, client: Client, device: 
     """The user who has allowed it. Raises InvalidGrant."""
     if device.user_id is None or device.ticket is None or not tickets.lives(cx, device.ticket, now):
         raise InvalidGrant(_REFUSED)
+    question = Question(client.id, device.user_id, device.resource_id)
     try:
-        user = access.require(cx, Question(client.id, device.user_id, device.resource_id), options.names).user
-    except (AccessEnded, UnknownResource) as refusal:
+        resource, user = access.require(cx, question, options.names)
+        scopes.require_may_have(options.names, client.settings, "device_code", resource, device.scopes.split())
+    except (AccessEnded, InvalidScope, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
     if not client.lets_sign_in(user):
         raise InvalidGrant(_REFUSED)

@@ -47,12 +47,12 @@ def _decide(
     now: Instant,
 ) -> token_requests.TokenResponse:
     """Decide the sign-in, and issue its tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient,
-    UnauthorizedClient.
+    UnauthorizedClient, InvalidScope, InvalidTarget.
     """
-    scope = attempt.basis.scope
     user = attempts.finish(cx, options, attempt.basis, password_ok, now)
     client = msgspec.structs.replace(attempt.client, settings=clients.require_unchanged(cx, attempt.client))
     clients.require_grant(client.settings, "password")
+    scope = scopes.as_now(cx, options.names, client.settings, "password", attempt.basis.scope)
     if not client.lets_sign_in(user):
         raise attempts.refused("client for other partitions")
     expires = now + client.refresh_seconds(options) * SECOND

@@ -20,6 +20,7 @@ from muniment.directory.refusals import (
     InvalidClient,
     InvalidGrant,
     InvalidScope,
+    InvalidTarget,
     UnknownResource,
     UnparseableToken,
     UsedAgain,
@@ -44,9 +45,10 @@ def _decide_each(
 ) -> list[TokenResponse | Refusal | None]:
     """Each outcome is a response with another access token, a refusal, or None.
 
-    The refusals are InvalidClient, InvalidGrant, InvalidScope for another resource's scope, and Overloaded while the
-    grant has all its live access tokens. None means that an earlier one of these requests refreshes the same grant,
-    that another decision has locked it, or that it does not exist: decide again with ``alone``, which never gives None.
+    The refusals are InvalidClient, InvalidGrant, InvalidScope and InvalidTarget for more than was granted, and
+    Overloaded while the grant has all its live access tokens. None means that an earlier one of these requests
+    refreshes the same grant, that another decision has locked it, or that it does not exist: decide again with
+    ``alone``, which never gives None.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
@@ -57,6 +59,7 @@ def _decide_each(
             outcomes[place] = _client_refusal(cx, remembered_clients, joint_request) or refusal
     grants_by_digest = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
     grants_by_place: dict[int, tuple[TokenRequest, Client, tokens.LockedGrant]] = {}
+    told_by_place: dict[int, str] = {}
     for digest, place in places.items():
         locked_grant = grants_by_digest.get(digest)
         if locked_grant is None:
@@ -65,8 +68,9 @@ def _decide_each(
             continue
         try:
             client = _client(cx, remembered_clients, requests[place], locked_grant.generation)
-            _require(cx, options, memory, requests[place].request, client, locked_grant, now)
-            grants_by_place[place] = requests[place].request, client, locked_grant
+            request = requests[place].request
+            locked_grant, told_by_place[place] = _require(cx, options, memory, request, client, locked_grant, now)
+            grants_by_place[place] = request, client, locked_grant
         except Refusal as refusal:
             outcomes[place] = refusal
     answers = token_requests.issue_another(cx, options, list(grants_by_place.values()), now)
@@ -75,7 +79,7 @@ def _decide_each(
             successor, newest = tokens.successor(cx, requests[place].request["refresh_token"])
             tokens.rotate(cx, locked_grant.grant, newest, now)
             response = msgspec.structs.replace(response, refresh_token=successor)
-        outcomes[place] = response
+        outcomes[place] = _telling(response, told_by_place[place])
     return outcomes
 
 
@@ -100,11 +104,15 @@ def _answer_former(
         if successor is None or is_late:
             tokens.end_grant(cx, locked_grant.grant.id, now)
             return UsedAgain(_USED_AGAIN)
-        _require(cx, options, memory, joint_request.request, client, locked_grant, now)
+        locked_grant, told = _require(cx, options, memory, joint_request.request, client, locked_grant, now)
     except Refusal as refusal:
         return refusal
     (response,) = token_requests.issue_another(cx, options, [(joint_request.request, client, locked_grant)], now)
-    return msgspec.structs.replace(response, refresh_token=successor)
+    return _telling(msgspec.structs.replace(response, refresh_token=successor), told)
+
+
+def _telling(response: TokenResponse, told: str) -> TokenResponse:
+    return msgspec.structs.replace(response, scope=told) if told else response
 
 
 def _client(cx: Connection, memory: PublicClientCache, joint_request: JointRequest, generation: str) -> Client:
@@ -142,15 +150,11 @@ def _require(
     client: Client,
     locked_grant: tokens.LockedGrant,
     now: Instant,
-) -> None:
+) -> tuple[tokens.LockedGrant, str]:
+    """Return the grant with the scopes that the request leaves it, and what the response has to tell of them."""
     grant = locked_grant.grant
     if not grant.alive(now) or grant.client_id != client.id or not client.settings.allow_refresh_token:
         raise InvalidGrant(_REFUSED)
-    scope = request.parameters.get("scope")
-    if scope is not None:
-        asked = scopes.read(cx, options.names, client.settings, grant.made, scope)
-        if asked.resource_id != grant.resource_id or not set(asked.scopes) <= set(grant.scopes.split()):
-            raise InvalidScope("The scope is not the one the refresh token was issued for, or a part of it.")
     try:
         if grant.resource_id:
             access.decide(cx, memory, options.names, grant.question, locked_grant.generation)
@@ -163,6 +167,32 @@ def _require(
         # comes from an earlier value of the setting, or from a clock that was wrong.
         seconds = min(-(-(locked_grant.full_until - now) // SECOND), client.access_seconds(options))
         raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
+    narrowed, told = _narrowed(cx, options, request, client, grant)
+    return locked_grant._replace(grant=narrowed), told
+
+
+def _narrowed(
+    cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, grant: tokens.Grant
+) -> tuple[tokens.Grant, str]:
+    """What is left out is as it was granted (RFC 6749 6, RFC 8707 2.2). Raises InvalidScope, InvalidTarget."""
+    scope, target = request.parameters.get("scope"), request.parameters.get("resource")
+    if scope is None and target is None:
+        return grant, ""
+    granted = grant.scopes.split()
+    as_granted = msgspec.structs.replace(
+        client.settings,
+        default_resource=grant.resource_id,
+        default_scopes=tuple(scopes.spell_scope(options.names, each) for each in granted),
+    )
+    asked = scopes.read(cx, options.names, as_granted, grant.made, scope, target, request.find_address)
+    if asked.resource_id != grant.resource_id and target is not None:
+        raise InvalidTarget("The refresh token was issued for another resource, or for none.")
+    if asked.resource_id != grant.resource_id or not set(asked.scopes) <= set(granted):
+        raise InvalidScope("The scope is not the one the refresh token was issued for, or a part of it.")
+    if scope is None or len(asked.scopes) == len(granted):
+        return grant, asked.told if scope is not None else ""
+    spelt = scopes.spell(options.names, asked.resource, asked.scopes)
+    return msgspec.structs.replace(grant, scopes=asked.text, narrowed=True), spelt
 
 
 REFRESH_TOKEN = GrantType[None](("refresh_token",), decide_each=_decide_each)

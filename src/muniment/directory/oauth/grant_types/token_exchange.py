@@ -39,7 +39,8 @@ _BAD_TOKEN = "The subject_token or actor_token is not valid for this client."  #
 class _Basis(msgspec.Struct, frozen=True):
     """``user_id`` is that of nobody for an unknown user, whom the decision refuses as one whom the client may not be.
 
-    ``until`` is when what it rests on expires, if it does; ``source_id`` is the grant of the subject's token.
+    ``until`` is when what it rests on expires, if it does; ``source_id`` is the grant of the subject's token, and
+    ``actor_source_id`` that of the actor's.
     """
 
     scope: scopes.RequestedScope
@@ -48,6 +49,11 @@ class _Basis(msgspec.Struct, frozen=True):
     until: Instant | None = None
     source_id: int | None = None
     actor_id: int | None = None
+    actor_source_id: int | None = None
+
+    @property
+    def sources(self) -> list[int]:
+        return [grant_id for grant_id in (self.source_id, self.actor_source_id) if grant_id is not None]
 
 
 def _look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, now: Instant) -> _Basis:
@@ -63,13 +69,14 @@ def _look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, c
     if "openid" in scope.scopes:
         raise InvalidScope("An exchange signs nobody in: openid is not for it.")
     actor = _actor(cx, request, client, now)
+    by_actor = () if actor is None else (actor.grant.user_id, actor.grant.id)
     kind = request["subject_token_type"]
     if kind == options.names.user_id_type:
         found = credentials.find(cx, options, request["subject_token"], bare=True)
         user = None if found is None else found.user
         shown = None if user is None else entries.shown_id(options.names, user)
         until = None if actor is None else actor.expires
-        return _Basis(scope, impersonation.NOBODY if user is None else user.id, shown, until, None, _id(actor))
+        return _Basis(scope, impersonation.NOBODY if user is None else user.id, shown, until, None, *by_actor)
     if kind not in (ACCESS_TOKEN, _JWT):
         raise InvalidTokenRequest(f"The subject_token_type is {options.names.user_id_type} or {ACCESS_TOKEN}.")
     subject = _living(cx, request["subject_token"], now)
@@ -79,7 +86,7 @@ def _look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, c
     user = entries.by_id(cx, subject.grant.user_id)
     shown = None if user is None else entries.shown_id(options.names, user)
     until = min(each.expires for each in (subject, actor) if each is not None)
-    return _Basis(scope, subject.grant.user_id, shown, until, subject.grant.id, _id(actor))
+    return _Basis(scope, subject.grant.user_id, shown, until, subject.grant.id, *by_actor)
 
 
 def _actor(cx: Connection, request: TokenRequest, client: Client, now: Instant) -> tokens.TokenState | None:
@@ -107,22 +114,19 @@ def _living(cx: Connection, token: str, now: Instant) -> tokens.TokenState:
     return state
 
 
-def _id(actor: tokens.TokenState | None) -> int | None:
-    return None if actor is None else actor.grant.user_id
-
-
 def _decide(
     cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[_Basis], _password_ok: bool, now: Instant
 ) -> TokenResponse:
-    """Raises InvalidClient, UnauthorizedClient, InvalidTokenRequest, CannotImpersonate."""
-    basis, scope = attempt.basis, attempt.basis.scope
+    """Raises InvalidClient, UnauthorizedClient, InvalidScope, InvalidTarget, InvalidTokenRequest, CannotImpersonate."""
+    basis = attempt.basis
     # Whatever ends a user's or a client's sessions locks these rows, in this order.
     credentials.lock(cx, basis.user_id, shared=True)
     client = msgspec.structs.replace(attempt.client, settings=clients.require_unchanged(cx, attempt.client))
     clients.require_grant(client.settings, "token_exchange")
-    if basis.source_id is not None and not tokens.lives(cx, basis.source_id, now):
+    scope = scopes.as_now(cx, options.names, client.settings, "token_exchange", basis.scope)
+    if basis.sources and not tokens.live(cx, basis.sources, now):
         raise InvalidTokenRequest(_BAD_TOKEN)
-    user = _require(cx, options, client, basis)
+    user = _require(cx, options, client, basis, scope)
     latest = now + min(client.access_seconds(options) * SECOND, impersonation.LONGEST)
     expires = latest if basis.until is None else min(latest, basis.until)
     grant, _ = tokens.open_grant(
@@ -131,6 +135,7 @@ def _decide(
         scopes=scope.text,
         actor_id=basis.actor_id,
         source_id=basis.source_id,
+        actor_source_id=basis.actor_source_id,
     )
     entry = entries.by_id(cx, client.id)
     who = Actor(attempt.request.client_id, attempt.request.address, None if entry is None else entry.uuid)
@@ -143,10 +148,12 @@ def _decide(
     return msgspec.structs.replace(response, issued_token_type=ACCESS_TOKEN)
 
 
-def _require(cx: Connection, options: DirectoryOptions, client: Client, basis: _Basis) -> Entry:
+def _require(
+    cx: Connection, options: DirectoryOptions, client: Client, basis: _Basis, scope: scopes.RequestedScope
+) -> Entry:
     """At a resource, the refusal is the sentence that clients of the field know; of the user it tells nothing."""
-    resource = basis.scope.resource
-    question = access.Question(client.id, basis.user_id, basis.scope.resource_id, True, basis.actor_id)
+    resource = scope.resource
+    question = access.Question(client.id, basis.user_id, scope.resource_id, True, basis.actor_id)
     try:
         return access.require(cx, question, options.names).user
     except (AccessEnded, CannotImpersonate) as refusal:

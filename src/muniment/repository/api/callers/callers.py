@@ -102,12 +102,14 @@ class Callers:
         tickets: Tickets | None = None,
         pairs: Pairs | None = None,
         page: PageSignIn | None = None,
+        elsewhere: DirectoryElsewhere | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.principals = reader.principals
         self.pairs = pairs
         self.tickets = tickets
         self.page = page
+        self.elsewhere = elsewhere
         self._tokens = tokens
         self._close = close
 
@@ -140,13 +142,15 @@ class Callers:
     ) -> "Callers":
         """An empty ``ca_file`` means the system's certificates."""
         options = options or RepositoryOptions(search_page=False)
-        directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
+        directory = DirectoryElsewhere(
+            url, ca_file, options.basic_client, options.basic_secret, options.resource_secrets_file
+        )
         pairs = None
         if options.basic_client:
             pairs = Pairs(directory.sign_in, directory.end, seconds=options.basic_seconds, most=options.basic_pairs)
         reader = TokeninfoReader(administrators, dn_suffix, attributes, name_keys.nobody)
         if not options.offers_search_page:
-            return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
+            return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, elsewhere=directory, close=directory.close)
         of_page = DirectoryElsewhere(url, ca_file, options.search_page_client, options.search_page_secret)
 
         async def close() -> None:
@@ -154,7 +158,7 @@ class Callers:
             await of_page.close()
 
         page = PageSignIn(of_page.sign_in, of_page.end)
-        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, close=close)
+        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, elsewhere=directory, close=close)
 
     def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from starlette.requests import Request
 
-from muniment.ground.naming import fold_name
 from muniment.repository.api.callers.callers import Bearer, PageSignIn
 from muniment.repository.api.callers.credentials import Pair, account_of
 from muniment.repository.api.callers.pairs import PairSignIn
@@ -14,7 +13,7 @@ from muniment.repository.keys import BadSeal
 from muniment.repository.page import frame
 from muniment.repository.page.asking import questions
 from muniment.repository.page.asking.questions import PageQuestion
-from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.store import repositories
 from muniment.repository.store.repositories import Repository
 from muniment.web.requests import bodies
@@ -62,7 +61,7 @@ async def sign_in(
     for repository in guarded:
         guard = repository.resource_id
         if guard and guard not in likely and guard not in unlikely:
-            admits = await _may_be_admitted(context, guard, pair.account)
+            admits = await context.may_enter(guard, pair.account)
             (likely if admits else unlikely)[guard] = repository
     tokens, refused, trouble = dict[str, str](), list[NotSignedIn](), None
     for guard, repository in (likely | unlikely).items():
@@ -175,17 +174,6 @@ async def _bearer(context: RepositoryContext, session: PageSession, guard: str) 
         return await context.callers.identify_page(session.tokens, guard)
     except NotSignedIn:
         return None
-
-
-async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
-    """If the directory runs elsewhere, nobody can be looked up, and the answer is always yes."""
-    if context.people is None:
-        return True
-    try:
-        await context.transactions.off_loop(context.people.find, guard, "user", fold_name(account))
-    except UnknownPerson:
-        return False
-    return True
 
 
 def _page_of(context: RepositoryContext) -> PageSignIn:

@@ -324,7 +324,7 @@ class Index(Protocol):
         """
 
     def close(self) -> None:
-        """Close the files; snapshots may go on."""
+        """Let go what is open; snapshots may go on."""
 
 
 class OtherFormat(Exception):

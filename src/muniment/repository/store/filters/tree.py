@@ -1,4 +1,4 @@
-"""A filter and a sort as they were read."""
+"""A filter and a sort as they were read. They are written as JSON to a directory elsewhere."""
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ class LiteralValue(msgspec.Struct, frozen=True):
     text: str
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(msgspec.Struct, frozen=True, tag=True):
     """Of several values, at least one must match."""
 
     name: str
@@ -24,7 +24,7 @@ class Comparison(msgspec.Struct, frozen=True):
     place: int
 
 
-class HasOneOf(msgspec.Struct, frozen=True):
+class HasOneOf(msgspec.Struct, frozen=True, tag=True):
     """Only DQL has this test."""
 
     name: str
@@ -32,7 +32,7 @@ class HasOneOf(msgspec.Struct, frozen=True):
     place: int
 
 
-class LiesBetween(msgspec.Struct, frozen=True):
+class LiesBetween(msgspec.Struct, frozen=True, tag=True):
     """Both ends count; of several values, one must be between both. Only DQL has this test."""
 
     name: str
@@ -41,7 +41,7 @@ class LiesBetween(msgspec.Struct, frozen=True):
     place: int
 
 
-class FitsPattern(msgspec.Struct, frozen=True):
+class FitsPattern(msgspec.Struct, frozen=True, tag=True):
     """Only DQL has this test.
 
     A piece that is a text stands for itself, an empty text for any run of characters, and None for exactly one
@@ -53,26 +53,26 @@ class FitsPattern(msgspec.Struct, frozen=True):
     place: int
 
 
-class HasNoValue(msgspec.Struct, frozen=True):
+class HasNoValue(msgspec.Struct, frozen=True, tag=True):
     """Only DQL has this test."""
 
     name: str
     place: int
 
 
-class AllOf(msgspec.Struct, frozen=True):
+class AllOf(msgspec.Struct, frozen=True, tag=True):
     """All parts must match."""
 
     parts: tuple["Filter", ...]
 
 
-class AnyOf(msgspec.Struct, frozen=True):
+class AnyOf(msgspec.Struct, frozen=True, tag=True):
     """At least one part must match."""
 
     parts: tuple["Filter", ...]
 
 
-class Not(msgspec.Struct, frozen=True):
+class Not(msgspec.Struct, frozen=True, tag=True):
     """The part must not match."""
 
     part: "Filter"

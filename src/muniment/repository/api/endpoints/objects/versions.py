@@ -92,8 +92,8 @@ async def cancel(request: Request, context: RepositoryContext) -> Response:
 
 
 def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repository: Repository) -> Principals | None:
-    """Return None if the directory runs elsewhere."""
-    if context.people is None:
+    """Return None if the directory runs elsewhere: nobody waits for it while a write is under way."""
+    if context.people_changes is None:
         return None
     try:
         return people_endpoint.principals_of(cx, context, repository, lock.owner)

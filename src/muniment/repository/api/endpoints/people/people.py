@@ -112,7 +112,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Return whether the whole last part, suffix included, is a user's or group's id.
 
-    Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
+    Raises what ``find_person`` raises.
     """
     caller = await enter(request, context)
     place = request.path_params.get("member") or request.path_params["person"]
@@ -135,9 +135,12 @@ def person_at(request: Request, context: RepositoryContext, part: str = "person"
 
 
 def of_directory(context: RepositoryContext) -> People:
-    """Raises NotOfferedYet if it runs elsewhere."""
+    """Raises NotOfferedYet if it runs elsewhere and no file has secrets for it."""
     if context.people is None:
-        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
+        raise NotOfferedYet(
+            "The users and groups of a directory that runs elsewhere are offered once "
+            "'repository.resource_secrets_file' has the secret of this repository's resource."
+        )
     return context.people
 
 

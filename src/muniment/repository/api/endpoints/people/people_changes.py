@@ -121,7 +121,7 @@ async def _enter(request: Request, context: RepositoryContext, how: str) -> tupl
     event = events.begin(request.scope, "user or group", how=how)
     caller = await enter(request, context)
     if context.people_changes is None:
-        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
+        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are changed there.")
     caller.tell(event)
     return event, caller, context.people_changes
 

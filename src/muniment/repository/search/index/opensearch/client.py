@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -23,7 +23,7 @@ from muniment.repository.search.index.contract import EngineAway
 RELEASE = "3"
 """The first part of the version: other releases were not tried."""
 
-_SECONDS = 30.0
+_SECONDS, _LEAST_SECONDS = 30.0, 0.01
 _IDLE = 16
 _LOOK_SECONDS = 60.0
 """The version of the cluster is looked at again after so many seconds."""
@@ -33,6 +33,8 @@ _WAITS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 _PATIENCE = 3.0
 """Searches wait only so long in all."""
+
+_DEPTH = 10
 
 _ENDINGS = "Too many words begin as the parts of a joined word do: write more of them."
 _WORDS = "The query has more words and spellings than the engine takes."
@@ -60,12 +62,20 @@ class Missing(ClusterAway):
     """There is no such index, document or point in time."""
 
 
+class Foreign(ClusterAway):
+    """What has our name is not ours."""
+
+
 class Conflict(ClusterAway):
     """Another writer was there first."""
 
 
+class ClusterBusy(ClusterAway):
+    """It has too much to do."""
+
+
 class Refused(ValueError):
-    """The cluster refuses the request itself."""
+    """The cluster refuses the request itself, as it would again. The message quotes no query and no text."""
 
 
 class Cluster:
@@ -98,7 +108,7 @@ class Cluster:
 
         A request that is refused because the cluster is busy is sent again for ``patience`` seconds.
 
-        Raises ClusterAway, Missing, Conflict, Refused, and TookTooLong where the caller's time is spent.
+        Raises ClusterAway, Missing, Conflict, ClusterBusy, Refused, and TookTooLong where the caller's time is spent.
         """
         content = body if isinstance(body, bytes) else msgspec.json.encode(body) if body is not None else None
         kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
@@ -108,10 +118,10 @@ class Cluster:
             budgets.check()
             self._look_in_time()
             status, answer = self._send(method, path, content, parameters, headers)
-            if status != 429:
+            if status != 429 or b'"PERMANENT"' in answer:
                 break
             if time.monotonic() + wait > given_up:
-                raise ClusterAway("OpenSearch has too much to do.")
+                raise ClusterBusy("OpenSearch has too much to do.")
             time.sleep(wait)
         return _read(status, answer)
 
@@ -140,6 +150,23 @@ class Cluster:
         parameters: Mapping[str, object],
         headers: Mapping[str, str],
     ) -> tuple[int, bytes]:
+        """A password that is refused is read again: its file may hold another by now."""
+        signed_in = self._sign_in()
+        status, answer = self._exchange(method, path, content, parameters, {**signed_in, **headers})
+        if status == 401:
+            self._headers = None
+            if (renewed := self._sign_in()) != signed_in:
+                return self._exchange(method, path, content, parameters, {**renewed, **headers})
+        return status, answer
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        parameters: Mapping[str, object],
+        headers: Mapping[str, str],
+    ) -> tuple[int, bytes]:
         """A connection that was idle may have been closed by the other side: then another is tried."""
         address = f"{path}?{urlencode(parameters)}" if parameters else path
         while True:
@@ -148,10 +175,18 @@ class Cluster:
             is_new = connection is None
             try:
                 connection = connection or self._open()
-                connection.request(method, address, content, {**self._sign_in(), **headers})
+                connection.timeout = max(_LEAST_SECONDS, min(_SECONDS, budgets.left()))
+                if connection.sock is not None:
+                    connection.sock.settimeout(connection.timeout)
+                # Who refuses a long request may answer before its end.
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    connection.request(method, address, content, headers)
                 response = connection.getresponse()
                 answer = response.status, response.read()
             except TimeoutError as error:
+                if connection is not None:
+                    connection.close()
+                budgets.check()
                 raise ClusterAway("OpenSearch does not answer in time.") from error
             except (OSError, http.client.HTTPException) as error:
                 if connection is not None:
@@ -174,7 +209,12 @@ class Cluster:
         if address.hostname is None:
             raise ClusterAway("The setting 'repository.opensearch.address' names no OpenSearch.")
         if address.scheme == "https":
-            context = ssl.create_default_context(cafile=self._options.ca_file or None)
+            try:
+                context = ssl.create_default_context(cafile=self._options.ca_file or None)
+            except OSError as error:
+                raise ClusterAway(
+                    "The file of 'repository.opensearch.ca_file' holds no readable certificates."
+                ) from error
             return http.client.HTTPSConnection(address.hostname, address.port, timeout=_SECONDS, context=context)
         return http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
 
@@ -184,7 +224,12 @@ class Cluster:
             if options.name:
                 password = options.password
                 if options.password_file:
-                    password = Path(options.password_file).read_text(encoding="utf-8").strip()
+                    try:
+                        password = Path(options.password_file).read_text(encoding="utf-8").strip()
+                    except (OSError, UnicodeDecodeError) as error:
+                        raise ClusterAway(
+                            "The file of 'repository.opensearch.password_file' cannot be read."
+                        ) from error
                 pair = base64.b64encode(f"{options.name}:{password}".encode()).decode()
                 headers = {"Authorization": f"Basic {pair}"}
             self._headers = headers
@@ -197,19 +242,42 @@ def _read(status: int, answer: bytes) -> Any:
             return msgspec.json.decode(answer) if answer else None
         except msgspec.DecodeError as error:
             raise ClusterAway("What answers at the address of the index is no OpenSearch.") from error
-    reason = answer[:2000].decode("utf-8", "replace")
     if status in (401, 403):
         raise ClusterAway("OpenSearch refuses the name and password, or they permit too little.")
     if status == 404:
         raise Missing("OpenSearch has no such index.")
     if status == 409:
         raise Conflict("Another index agent has taken over.")
+    if status in (413, 429):
+        raise Refused("This is more than OpenSearch takes at a time.")
+    reason = answer[:2000].decode("utf-8", "replace")
     for sign, sentence in _REFUSALS.items():
         if sign in reason:
             raise BadQuery(sentence)
     if status == 400:
-        raise Refused(reason)
-    raise ClusterAway(f"OpenSearch answers {status}: {reason[:300]}")
+        raise Refused(f"OpenSearch refuses the request: {kinds(answer)}.")
+    raise ClusterAway(f"OpenSearch answers {status}: {kinds(answer)}.")
+
+
+def kinds(error: object) -> str:
+    """Name the types in an error, and its index. Its reasons may quote what was asked or written."""
+    if isinstance(error, bytes):
+        try:
+            error = msgspec.json.decode(error)
+        except msgspec.DecodeError:
+            error = None
+    found = dict.fromkeys(_kinds(error, _DEPTH))
+    return ", ".join(found)[:300] or "without a word"
+
+
+def _kinds(error: object, depth: int) -> Iterator[str]:
+    if isinstance(error, dict):
+        yield from (error[key][:100] for key in ("type", "index") if isinstance(error.get(key), str))
+        inner = [error.get(key) for key in ("error", "root_cause", "caused_by")] if depth else []
+    else:
+        inner = error[:_DEPTH] if isinstance(error, list) and depth else []
+    for each in inner:
+        yield from _kinds(each, depth - 1)
 
 
 @contextmanager

@@ -30,6 +30,9 @@ PROPERTIES = "p"
 POSITION = "position"
 """The id of the document that holds the position, and who may write."""
 
+FORMER = "former"
+"""The id of the document that says when a generation ceased to be current."""
+
 LISTED = {layout.ANYWHERE.words: "listed_anywhere", layout.METADATA.words: "listed_metadata"}
 
 GAP = "\U000187f5"

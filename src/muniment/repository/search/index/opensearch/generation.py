@@ -1,11 +1,12 @@
 """What is one generation: an index of the cluster, of one repository, in a format and languages?"""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from muniment.ground.clock import Instant
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.index_options import OpenSearchOptions
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.analysis import compounds
@@ -13,7 +14,7 @@ from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.compounds import Compounds
 from muniment.repository.search.index.contract import OtherFormat
 from muniment.repository.search.index.opensearch import fields
-from muniment.repository.search.index.opensearch.client import Cluster, ClusterAway, Missing, Refused
+from muniment.repository.search.index.opensearch.client import Cluster, ClusterAway, Foreign, Missing, Refused
 
 
 class About(msgspec.Struct, frozen=True):
@@ -60,17 +61,37 @@ class Site(NamedTuple):
         return index.removeprefix(f"{self.alias}-")
 
     def about(self, index: str) -> tuple[About, Mapping[str, Any]]:
-        """Return the mapping, too. Raises Missing, OtherFormat, and ClusterAway if the index is not ours."""
+        """Return the mapping, too. Raises Missing, Foreign, and OtherFormat, which is ours."""
         mapping = self.cluster.get(f"/{index}/_mapping")[index]["mappings"]
         try:
             about = msgspec.convert(mapping.get("_meta"), About)
         except msgspec.ValidationError as error:
-            raise ClusterAway(f"The index {index!r} was not made by this installation.") from error
+            raise Foreign(f"The index {index!r} was not made by this installation.") from error
         if (about.owner, about.repository) != (self.owner, self.repository):
-            raise ClusterAway(f"The index {index!r} belongs to another installation or repository.")
+            raise Foreign(f"The index {index!r} belongs to another installation or repository.")
         if about.format != fields.FORMAT:
             raise OtherFormat(f"The repository's index is of format {about.format}, made by another release.")
         return about, mapping
+
+    def check_owner(self, index: str) -> None:
+        """Raises Missing, Foreign."""
+        with suppress(OtherFormat):
+            self.about(index)
+
+    def note_former(self, generation: str) -> None:
+        """Searches that began before may go on: the sweep waits for them. Raises Missing, Foreign."""
+        self.check_owner(self.index_of(generation))
+        path = f"/{self.written_as(generation)}/_doc/{fields.FORMER}"
+        self.cluster.ask("PUT", path, {"at": self.clock()}, {"require_alias": "true"})
+
+    def last_used(self, index: str) -> Instant:
+        """Say when it was made, written, or current."""
+        settings = self.cluster.get(f"/{index}/_settings/index.creation_date")[index]["settings"]["index"]
+        times = [int(settings["creation_date"]) * SECOND // 1000]
+        for each in (fields.POSITION, fields.FORMER):
+            with suppress(Missing):
+                times.append(int(self.cluster.get(f"/{index}/_doc/{each}")["_source"]["at"]))
+        return max(times)
 
     def make(self, generation: str, about: About) -> None:
         """Make an empty generation, unless there is one."""
@@ -81,7 +102,7 @@ class Site(NamedTuple):
         except Refused as refused:
             if "resource_already_exists" in str(refused):
                 return
-            raise ClusterAway(f"OpenSearch refuses to make an index: {str(refused)[:300]}") from refused
+            raise ClusterAway(f"The index cannot be made. {refused}") from refused
         for language in about.compound_languages:
             learned = {fields.BLOB: compounds.learn(language).text()}
             self.cluster.ask("PUT", f"/{index}/_doc/compounds-{language}", learned)

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -14,16 +14,23 @@ from muniment.repository.refusals import InUse
 from muniment.repository.search.analysis import compounds, languages
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.languages import LANGUAGES
-from muniment.repository.search.index.contract import Index, IndexWriter, OtherFormat, RepositoryIndex
+from muniment.repository.search.index.contract import Index, IndexWriter, RepositoryIndex
 from muniment.repository.search.index.opensearch import fields
-from muniment.repository.search.index.opensearch.client import Cluster, ClusterAway, Missing, as_refusals
+from muniment.repository.search.index.opensearch.client import (
+    Cluster,
+    ClusterAway,
+    Foreign,
+    Missing,
+    Refused,
+    as_refusals,
+)
 from muniment.repository.search.index.opensearch.generation import About, Site
 from muniment.repository.search.index.opensearch.snapshot import OpenSearchIndex
 from muniment.repository.search.index.opensearch.writer import OpenSearchWriter, sweep
 from muniment.repository.store.repositories import Repository
 
 _ABANDONED: Instant = 3600 * SECOND
-"""A generation that is not current, and that nobody has written for so long, is swept."""
+"""A generation that is not current, and was neither written nor current for so long, is swept."""
 
 log = structlog.get_logger("muniment.repository.index")
 
@@ -78,20 +85,23 @@ class OpenSearchEngine:
         for name in names:
             try:
                 self._sweep(name, now)
-            except (ClusterAway, OtherFormat):
-                continue  # another's index, or one that is just removed
+            except (Missing, Foreign):
+                continue
+            except Refused as error:
+                log.warning("an index cannot be swept now", index=name, reason=str(error))
+            except ClusterAway as error:
+                log.warning("the sweep waits for the index", reason=str(error))
+                return
 
     def _sweep(self, name: str, now: Instant) -> None:
         number = name.removeprefix(f"{self._options.prefix}-").partition("-")[0]
         if not number.isdecimal():
             return
         site = Site(self._cluster, self._options, int(number), self._owner(), self._clock)
-        site.about(name)
+        site.check_owner(name)
         if name == _current(site):
             sweep(self._cluster, name, now)
-            return
-        written = self._cluster.get(f"/{name}/_doc/{fields.POSITION}")["_source"]["at"]
-        if now - written > _ABANDONED:
+        elif now - site.last_used(name) > _ABANDONED:
             self._cluster.ask("DELETE", f"/{name}")
 
 
@@ -131,22 +141,19 @@ class ClusterIndex:
     def switch(self, generation: str) -> None:
         index, alias = self._site.index_of(generation), self._site.alias
         actions = [{"add": {"index": index, "alias": alias}}]
-        former = _current(self._site)
-        if former not in (None, index):
-            actions.insert(0, {"remove": {"index": str(former), "alias": alias}})
+        former = self.current()
         with as_refusals("the generation could not become current"):
+            if former is not None and former != generation:
+                actions.insert(0, {"remove": {"index": self._site.index_of(former), "alias": alias}})
+                self._site.note_former(former)
             self._site.cluster.post("/_aliases", {"actions": actions})
 
     def remove(self) -> None:
         with as_refusals("the indexes could not be removed"):
             for name in self._names():
-                try:
-                    self._site.about(name)
-                except OtherFormat:
-                    pass
-                except ClusterAway:
-                    continue  # another's
-                self._site.cluster.ask("DELETE", f"/{name}")
+                with suppress(Missing, Foreign):
+                    self._site.check_owner(name)
+                    self._site.cluster.ask("DELETE", f"/{name}")
 
     def _names(self) -> list[str]:
         try:
@@ -156,13 +163,13 @@ class ClusterIndex:
 
 
 def _current(site: Site) -> str | None:
-    """Raises ClusterAway if the alias is no alias of one of our indexes."""
+    """Raises Foreign if the alias is no alias of one of our indexes."""
     try:
         names = [*site.cluster.get(f"/_alias/{site.alias}")]
     except Missing:
         return None
     if len(names) != 1 or not site.generation(names[0]).isdecimal():
-        raise ClusterAway(f"The name {site.alias!r} stands for other indexes than ours.")
+        raise Foreign(f"The name {site.alias!r} stands for other indexes than ours.")
     return str(names[0])
 
 

@@ -5,7 +5,6 @@ Patterns and similar words are never cut to the commonest: ``constant_score`` fi
 """
 
 import base64
-import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias, assert_never
@@ -24,7 +23,6 @@ Query: TypeAlias = dict[str, Any]
 
 _EVERY_WORD = "constant_score"
 _FEW_ACLS = 100
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ALTERNATIVES = 20
 """A regular expression has so many alternatives: more would need more states than the engine permits."""
 
@@ -85,8 +83,7 @@ class OpenSearchQueries:
         return {"fuzzy": {field: {"value": word, **how}}}
 
     def comparison(self, comparison: OneOf | Between | Like | HasValue) -> Query:
-        if not _NAME.fullmatch(comparison.name):
-            raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
+        layout.check_property(comparison.name)
         match comparison:
             case Like():
                 return self._like(fields.path("s", comparison.name), comparison.patterns)
@@ -177,14 +174,8 @@ def _between(range_: Between) -> Query:
         if last is not None:
             bounds["lt" if range_.high_open else "lte"] = last
         return {"range": {fields.path("s", range_.name): bounds}}
-    kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
-    least = layout.LEAST if low is None else max(_as_integer(low) + range_.low_open, layout.LEAST)
-    most = layout.MOST if high is None else min(_as_integer(high) - range_.high_open, layout.MOST)
+    kind, least, most = layout.numbers_between(range_)
     return _NOTHING if least > most else {"range": {fields.path(kind, range_.name): {"gte": least, "lte": most}}}
-
-
-def _as_integer(value: float) -> int:
-    return layout.sortable(value) if isinstance(value, float) else value
 
 
 def _regexp(field: str, expression: str) -> Query:

@@ -69,7 +69,6 @@ class PointReading:
             yield page
 
     def _digests(self, hits: Sequence[FoundDocument]) -> list[DocumentDigest]:
-        self._point.fetch(hits)
         stating: dict[tuple[str, str | int], set[str]] = defaultdict(set)
         stating[layout.FORMER, layout.IS_FORMER] = set()
         unreadable, parts = set[str](), []

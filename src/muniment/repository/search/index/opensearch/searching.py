@@ -1,6 +1,7 @@
 """How does one point in time answer what searches ask of it?"""
 
 import itertools
+import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,21 +13,18 @@ from muniment.repository.search.index.opensearch.queries import Query, literal
 from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.questions.engine import Ranked, ValueCounts
 
-MOST_VALUES = 65_000
-
 MOST_NUMBERS = 20_000
 """A search by meaning is compared with at most so many objects; with more, it goes by words alone."""
 
 KEEP_SECONDS = 300
 """A point in time ends when nothing was asked of it for so long."""
 
-_RANGES = 2000
 _COUNTED = 100
-_STORED = 201
-"""A page of at most so many hits brings what is stored of each; otherwise that is fetched when it is read."""
+_BROUGHT = {fields.SOURCE: 201, fields.TEXT: 25}
+"""A page of at most so many hits brings what is stored of each; otherwise so many are fetched when one is read."""
 
-_SORTED = 255
-_CUT = frozenset({"r_creation_date"})
+_ALL = (fields.SOURCE, fields.TEXT)
+
 _NUMBERS = (layout.NUMBER, layout.MODIFIED, layout.EMBEDDING)
 
 
@@ -38,7 +36,7 @@ class FoundDocument:
     def __init__(self, point: "PointInTime", page: "list[FoundDocument]", hit: Mapping[str, Any]) -> None:
         self._point, self.page = point, page
         self.id = str(hit["_id"])
-        self.stored: Mapping[str, Any] | None = hit.get("_source")
+        self.stored: dict[str, str | None] = hit.get("_source", {})
         self.numbers: Mapping[str, list[int]] = hit.get("fields", {})
         self.sort: list[Any] = hit.get("sort", [])
         self.version: int = hit.get("_version", 0)
@@ -50,19 +48,22 @@ class FoundDocument:
         return layout.read_source(self.source_bytes())
 
     def text(self) -> str:
-        return str(self._stored().get(fields.TEXT, ""))
+        return self._held(fields.TEXT) or ""
 
     def source_bytes(self) -> bytes:
         """Raises KeyError."""
-        return str(self._stored()[fields.SOURCE]).encode()
+        source = self._held(fields.SOURCE)
+        if source is None:
+            raise KeyError(self.id)
+        return source.encode()
 
     def number(self, field: str) -> int:
         return int(self.numbers[field][0]) if field in self.numbers else 0
 
-    def _stored(self) -> Mapping[str, Any]:
-        if self.stored is None:
-            self._point.fetch(self.page)
-        return self.stored or {}
+    def _held(self, field: str) -> str | None:
+        if field not in self.stored:
+            self._point.fetch(self.page[self.page.index(self) :], field)
+        return self.stored[field]
 
 
 class PointInTime:
@@ -73,13 +74,15 @@ class PointInTime:
         self._pit = pit
         self._count: int | None = None
         self.is_over = False
-
-    # What a Searcher does
+        self.asked = time.monotonic()
+        """When it was kept alive last, at the earliest."""
 
     def search(
         self, query: Query, limit: int, *, count: bool = False, offset: int = 0
     ) -> tuple[Sequence[Ranked], int | None]:
-        hits, total = self._page(query, [{"_score": "desc"}, {layout.NUMBER: "asc"}], offset, limit, count=count)
+        hits, total = self._page(
+            query, [{"_score": "desc"}, {layout.NUMBER: "asc"}], offset, limit, count=count, stored=(fields.SOURCE,)
+        )
         return [(float(hit.sort[0]), hit) for hit in hits], total
 
     def count(self, query: Query) -> int:
@@ -142,19 +145,17 @@ class PointInTime:
 
     def in_ranges(self, query: Query, name: str, ranges: Sequence[tuple[int, int]]) -> dict[int, int]:
         counts: dict[int, int] = {}
-        for some in portions(ranges, _RANGES):
+        for some in portions(ranges, layout.MOST_RANGES):
             bounds = [{"key": str(low), "from": low, "to": high} for low, high in some]
             request = {"ranges": {"range": {"field": fields.path("i", name), "ranges": bounds}}}
             buckets = self._aggregate(query, request)["ranges"]["buckets"]
             counts |= {int(each["key"]): int(each["doc_count"]) for each in buckets}
         return counts
 
-    # What a Ranking does
-
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
         if limit < 1:
             return []
-        hits, _ = self._page(query, _ORDERS[order], offset, limit, count=False, stored=False)
+        hits, _ = self._page(query, _ORDERS[order], offset, limit, count=False, stored=())
         return [hit.number(layout.NUMBER) for hit in hits]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
@@ -178,12 +179,12 @@ class PointInTime:
         """Return None if a value on the page is a long text, a hit has the number that the engine takes for none, or a
         property is the date of creation, which the index holds only to the millisecond.
         """
-        if any(sort.name in _CUT for sort in sorts):
+        if any(sort.name in layout.CUT for sort in sorts):
             return None
         order = [*map(_order, sorts), *_ORDERS["made"]]
         extremes = {str(at): {"filter": each} for at, each in enumerate(map(_extreme, sorts)) if each is not None}
         hits, total, aggregations = self._ask_page(query, order, offset, limit, count=True, aggregations=extremes)
-        is_cut = any(isinstance(value, str) and len(value) > _SORTED for hit in hits for value in hit.sort)
+        is_cut = any(isinstance(value, str) and len(value) > layout.SORTED for hit in hits for value in hit.sort)
         if is_cut or any(int(each["doc_count"]) for each in aggregations.values()):
             return None
         return [hit.number(layout.NUMBER) for hit in hits], total or 0
@@ -198,10 +199,8 @@ class PointInTime:
             return []
         places = {counter: place for place, counter in enumerate(counters)}
         among = {"bool": {"must": [query], "filter": [{"terms": {layout.NUMBER: list(counters)}}]}}
-        hits, _ = self.search(among, len(counters))
+        hits, _ = self.by_score(among, 0, len(counters), total=False)
         return sorted(hits, key=lambda each: places[each[1].number(layout.NUMBER)])
-
-    # What both stand on
 
     def walk(
         self, query: Query, order: Sequence[Mapping[str, object]], size: int = fields.WINDOW
@@ -220,23 +219,25 @@ class PointInTime:
         query: Any = body["query"]
         asked = {**body, "query": {"bool": {"must": [query], "filter": [_LIVES]}}}
         pit = {"id": self._pit, "keep_alive": f"{KEEP_SECONDS}s"}
+        now = time.monotonic()
         try:
-            return checked(self._cluster.post("/_search", {"pit": pit, **asked}, allow_partial_search_results="false"))
+            answer = checked(
+                self._cluster.post("/_search", {"pit": pit, **asked}, allow_partial_search_results="false")
+            )
         except Missing as missing:
             self.is_over = True
             raise ClusterAway("It was restarted, or the index is gone: try again.") from missing
+        self.asked = max(self.asked, now)
+        return answer
 
-    def fetch(self, page: Sequence[FoundDocument]) -> None:
-        """Fetch what is stored of all hits of a page."""
-        lacking = {hit.id: hit for hit in page if hit.stored is None}
-        for some in portions(lacking, _STORED):
-            body = {
-                "query": {"ids": {"values": list(some)}},
-                "size": len(some),
-                "_source": [fields.SOURCE, fields.TEXT],
-            }
-            for found in self.ask(body)["hits"]["hits"]:
-                lacking[str(found["_id"])].stored = found.get("_source", {})
+    def fetch(self, page: Sequence[FoundDocument], field: str) -> None:
+        """Fetch what is stored in SOURCE or TEXT of the first hits that lack it."""
+        lacking = {hit.id: hit for hit in page if field not in hit.stored}
+        some = list(itertools.islice(lacking, _BROUGHT[field]))
+        body = {"query": {"ids": {"values": some}}, "size": len(some), "_source": [field]}
+        found = {str(hit["_id"]): hit.get("_source", {}) for hit in self.ask(body)["hits"]["hits"]}
+        for key in some:
+            lacking[key].stored[field] = found.get(key, {}).get(field)
 
     def _page(
         self,
@@ -246,9 +247,10 @@ class PointInTime:
         limit: int,
         *,
         count: bool,
-        stored: bool = True,
+        stored: Sequence[str] = _ALL,
     ) -> tuple[list[FoundDocument], int | None]:
-        hits, total, _ = self._ask_page(query, order, offset, limit, count=count, stored=stored and limit <= _STORED)
+        brought = [field for field in stored if limit <= _BROUGHT[field]]
+        hits, total, _ = self._ask_page(query, order, offset, limit, count=count, stored=brought)
         return hits, total
 
     def _ask_page(
@@ -259,7 +261,7 @@ class PointInTime:
         limit: int,
         *,
         count: bool,
-        stored: bool = False,
+        stored: Sequence[str] = (),
         aggregations: Mapping[str, object] = {},
     ) -> tuple[list[FoundDocument], int | None, Mapping[str, Any]]:
         is_deep = offset + limit > fields.WINDOW
@@ -272,7 +274,7 @@ class PointInTime:
                 "size": 0 if is_deep else limit,
                 "track_total_hits": count,
                 "docvalue_fields": list(_NUMBERS),
-                "_source": [fields.SOURCE, fields.TEXT] if stored else False,
+                "_source": list(stored) or False,
             }
             answer = self.ask({**body, "aggs": aggregations} if aggregations else body)
         hits = self._hits(answer)
@@ -295,7 +297,7 @@ class PointInTime:
 
 
 _LIVES: Query = {"term": {fields.LIVE: True}}
-_ALL_VALUES = {"size": MOST_VALUES, "shard_size": MOST_VALUES}
+_ALL_VALUES = {"size": layout.MOST_VALUES, "shard_size": layout.MOST_VALUES}
 _MADE = {layout.NUMBER: "asc"}
 _ORDERS: Mapping[Order, Sequence[Mapping[str, object]]] = {
     "relevance": ({"_score": "desc"}, _MADE),

@@ -5,6 +5,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Collection
+from contextlib import suppress
 
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.analysis.analysis import Analyser
@@ -19,7 +20,7 @@ from muniment.repository.search.index.questions.answering import Answering, Engi
 from muniment.repository.store.change_log.changes import Position
 
 _IDLE_SECONDS = KEEP_SECONDS / 2
-"""A snapshot that nobody asked for so long is not used again."""
+"""A snapshot of which nothing was asked for so long is not used again: only questions keep its point in time alive."""
 
 
 class OpenSearchSnapshot(Answering, PointReading):
@@ -37,6 +38,10 @@ class OpenSearchSnapshot(Answering, PointReading):
         return self._point.is_over
 
     @property
+    def idle_seconds(self) -> float:
+        return time.monotonic() - self._point.asked
+
+    @property
     def position(self) -> Position:
         return self._position
 
@@ -52,7 +57,6 @@ class OpenSearchIndex:
         self._lock = threading.Lock()
         self._number = -1
         self._snapshot: OpenSearchSnapshot | None = None
-        self._used = 0.0
         self._index = ""
         self._analyser = Analyser()
         self._memory = SnapshotCache()
@@ -63,19 +67,18 @@ class OpenSearchIndex:
         with as_refusals("the index could not be opened"):
             index, number, position = self._newest()
             with self._lock:
-                now = time.monotonic()
                 if self._snapshot is not None and self._snapshot.is_over:
                     # The index may be another with the same name.
                     self._snapshot, self._index = None, ""
-                is_current = index == self._index and number <= self._number and now - self._used <= _IDLE_SECONDS
-                if self._snapshot is None or not is_current:
+                is_current = index == self._index and number <= self._number
+                if self._snapshot is None or not is_current or self._snapshot.idle_seconds > _IDLE_SECONDS:
                     self._snapshot = None
                     if index != self._index:
                         self._follow(index)
                     self._snapshot, self._number = self._take(index, position), number
-                    self._close_those_over()
-                self._used = now
-                return self._snapshot
+                snapshot = self._snapshot
+            self._close_those_over()
+            return snapshot
 
     def close(self) -> None:
         """Points in time end by themselves."""
@@ -110,9 +113,10 @@ class OpenSearchIndex:
         return snapshot
 
     def _close_those_over(self) -> None:
-        over = [self._over.popleft() for _ in range(len(self._over))]
+        over = list[str]()
+        with suppress(IndexError):
+            while True:
+                over.append(self._over.popleft())
         if over:
-            try:
+            with suppress(ClusterAway):  # they end by themselves
                 self._site.cluster.ask("DELETE", "/_search/point_in_time", {"pit_id": over})
-            except ClusterAway:
-                return  # they end by themselves

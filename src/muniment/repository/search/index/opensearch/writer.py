@@ -17,7 +17,16 @@ from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.index.contract import OtherFormat
 from muniment.repository.search.index.document import Document
 from muniment.repository.search.index.opensearch import fields
-from muniment.repository.search.index.opensearch.client import Cluster, ClusterAway, Conflict, Missing, Refused, lines
+from muniment.repository.search.index.opensearch.client import (
+    Cluster,
+    ClusterAway,
+    ClusterBusy,
+    Conflict,
+    Missing,
+    Refused,
+    kinds,
+    lines,
+)
 from muniment.repository.search.index.opensearch.generation import About, Site
 from muniment.repository.search.index.opensearch.searching import checked
 from muniment.repository.store.change_log.changes import START, Position
@@ -25,12 +34,16 @@ from muniment.repository.store.change_log.changes import START, Position
 TOMBSTONE_AGE: Instant = 86_400 * SECOND
 
 _BULK_BYTES = 2_000_000
+_LARGEST_BYTES = 100_000_000
+"""A document with more is not sent, however much this cluster would take."""
+
 _PATIENCE = 60.0
 """So many seconds a bulk waits for a cluster that has too much to do."""
 
 _BATCHES = 1 << 32
 _TRIES = 10
 _SWEPT = 1000
+_STARTED = ("STARTED", "RELOCATING")
 
 
 class _Held(NamedTuple):
@@ -83,7 +96,7 @@ class OpenSearchWriter:
         if documents or removed:
             self._extend(documents)
             self._write(documents, removed, version)
-            checked(self._cluster.post(f"/{self._alias}/_refresh", None))
+            self._refresh()
         self._held = self._put(position, self._held.term, **self._held.version)
 
     def close(self) -> None:
@@ -111,6 +124,16 @@ class OpenSearchWriter:
             self._cluster.ask("PUT", f"/{self._alias}/_mapping", fields.mapping_of(needed))
             self._known |= needed
 
+    def _refresh(self) -> None:
+        """Copies that are nowhere cannot be refreshed: then every copy that is somewhere has to be."""
+        shards = self._cluster.post(f"/{self._alias}/_refresh", None)["_shards"]
+        if not shards["failed"] and shards["successful"] == shards["total"]:
+            return
+        groups = self._cluster.get(f"/{self._alias}/_search_shards")["shards"]
+        started = [sum(copy["state"] in _STARTED for copy in copies) for copies in groups]
+        if shards["failed"] or not all(started) or shards["successful"] < sum(started):
+            raise ClusterAway("A part of the index does not answer.")
+
     def _write(self, documents: Iterable[Document], removed: Iterable[str], version: int) -> None:
         """Make the next part while the cluster writes the one before."""
         now = self._clock()
@@ -128,27 +151,34 @@ class OpenSearchWriter:
     def _bulk(self, operations: Sequence[bytes]) -> None:
         """Send again what the cluster had no room for: a repeated operation with the same version does nothing."""
         pause = _Pause()
-        while operations:
-            parameters = {"require_alias": "true", "filter_path": "items.*.status,items.*.error"}
-            body = b"".join(operations)
-            answer = self._cluster.ask("POST", f"/{self._alias}/_bulk", body, parameters, patience=_PATIENCE)
-            busy = list[bytes]()
-            for operation, item in zip(operations, answer["items"], strict=True):
-                outcome = next(iter(item.values()))
-                match int(outcome["status"]):
-                    case 429:
-                        busy.append(operation)
-                    case 409:
-                        raise Conflict("Another index agent has taken over.")
-                    case 404:
-                        raise Missing("The index is gone.")
-                    case status if status >= 500:
-                        raise ClusterAway(f"OpenSearch cannot write: {outcome['error'].get('reason', '')[:300]}")
-                    case status if status >= 400:
-                        raise Refused(str(outcome["error"])[:1000])
-            operations = busy
-            if operations:
+        try:
+            while operations := self._send(operations):
                 pause.wait()
+        except ClusterBusy as error:
+            if len(operations) == 1 and len(operations[0]) > _BULK_BYTES:
+                raise Refused("OpenSearch has never room for this document, which is large.") from error
+            raise
+
+    def _send(self, operations: Sequence[bytes]) -> list[bytes]:
+        """Return those that the cluster had no room for."""
+        parameters = {"require_alias": "true", "filter_path": "items.*.status,items.*.error"}
+        body = b"".join(operations)
+        answer = self._cluster.ask("POST", f"/{self._alias}/_bulk", body, parameters, patience=_PATIENCE)
+        busy = list[bytes]()
+        for operation, item in zip(operations, answer["items"], strict=True):
+            outcome = next(iter(item.values()))
+            match int(outcome["status"]):
+                case 429:
+                    busy.append(operation)
+                case 409:
+                    raise Conflict("Another index agent has taken over.")
+                case 404:
+                    raise Missing("The index is gone.")
+                case status if status >= 500:
+                    raise ClusterAway(f"OpenSearch cannot write: {kinds(outcome['error'])}.")
+                case status if status >= 400:
+                    raise Refused(f"OpenSearch refuses a document: {kinds(outcome['error'])}.")
+        return busy
 
 
 class _Pause:
@@ -158,9 +188,9 @@ class _Pause:
         self._seconds, self._waited = 0.1, 0.0
 
     def wait(self) -> None:
-        """Raises ClusterAway."""
+        """Raises ClusterBusy."""
         if self._waited > _PATIENCE:
-            raise ClusterAway("OpenSearch has too much to do.")
+            raise ClusterBusy("OpenSearch has too much to do.")
         time.sleep(self._seconds)
         self._waited += self._seconds
         self._seconds = min(2 * self._seconds, 10.0)
@@ -202,7 +232,11 @@ def _parts(operations: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _operation(key: str, version: int, document: Mapping[str, object]) -> bytes:
-    return lines([{"index": {"_id": key, "version": version, "version_type": "external_gte"}}, document])
+    """Raises Refused."""
+    made = lines([{"index": {"_id": key, "version": version, "version_type": "external_gte"}}, document])
+    if len(made) > _LARGEST_BYTES:
+        raise Refused(f"The index takes documents of {_LARGEST_BYTES:,} bytes at most, with their words.")
+    return made
 
 
 def _version(answer: Any) -> Mapping[str, int]:

@@ -114,7 +114,8 @@ class Answering:
     def search(self, search: Search) -> Answer:
         """Without keywords, the newest hits are first.
 
-        Hits of equal score may keep the engine's order if some lie deep. A commit between two pages may move hits.
+        Hits of equal score may come in the engine's order where it has no exact one. A commit between two pages may
+        move hits.
         """
         with self._as_refusals("a search failed"):
             compiled = self._compile(search)
@@ -231,7 +232,7 @@ class Answering:
     ) -> CompiledQuery:
         weights, alike = self._rarity(compiler, search.visible, seen_counts, ranked), reads_alike(search.visible)
         if self._searcher.counts_together:
-            foresight = Foresight()
+            foresight = Foresight(ranked)
             self._compiler(foresight, search.query.locale).hits(search.query, anywhere_only=alike)
             weights.count_ahead(foresight.sought)
         return self._compiler(weights, search.query.locale).hits(search.query, anywhere_only=alike)

@@ -8,6 +8,7 @@ Variants of words (``variants``) are further stems behind all others, so complet
 """
 
 import itertools
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
@@ -16,8 +17,10 @@ import msgspec
 
 from muniment.ground.clock import Instant
 from muniment.repository.folding import COMPARED, fold
+from muniment.repository.refusals import BadQuery
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.analysis.text import normal
+from muniment.repository.search.aql.conditions import Between
 from muniment.repository.search.aql.patterns import JOINED
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.aql.values import Kind, keyword_values
@@ -52,6 +55,22 @@ METADATA = WordFields("metadata", "metadata_exact")
 EXACT = frozenset({ANYWHERE.words, METADATA.words})
 
 LEAST, MOST = -(2**63), 2**63 - 1
+
+MOST_VALUES = 65_000
+"""A property with more values is not counted by value."""
+
+MOST_RANGES = 2000
+"""So many are counted by one question."""
+
+SORTED = 255
+"""So many characters of a text count in an order; engines compare all that they hold, so ``by_values`` refuses longer
+texts.
+"""
+
+CUT = frozenset({"r_creation_date"})
+"""The index holds these only to the millisecond, so it has no order by them."""
+
+_PROPERTY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Words(NamedTuple):
@@ -185,6 +204,27 @@ def as_value(kind: str, held: str | int) -> Value:
     if kind == "b":
         return bool(held)
     return double(held) if kind == "f" else held
+
+
+def check_property(name: str) -> None:
+    """Raises BadQuery for a name that no property can have."""
+    if not _PROPERTY.fullmatch(name):
+        raise BadQuery(f"There is no property {name[:100]!r}.")
+
+
+def numbers_between(range_: Between) -> tuple[str, int, int]:
+    """Return the kind of ``as_indexed``, and the least and the greatest number, which may be less, of a range of
+    numbers.
+    """
+    low, high = range_.low, range_.high
+    kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
+    least = LEAST if low is None else max(_as_integer(low) + range_.low_open, LEAST)
+    most = MOST if high is None else min(_as_integer(high) - range_.high_open, MOST)
+    return kind, least, most
+
+
+def _as_integer(value: Value) -> int:
+    return sortable(value) if isinstance(value, float) else int(value)
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:

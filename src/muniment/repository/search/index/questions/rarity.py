@@ -153,9 +153,13 @@ class Rarity:
 
 
 class Foresight:
-    """Stands in for Rarity in a compiler, to learn which words a query weighs; each is exact or not."""
+    """Stands in for Rarity in a compiler, to learn which words a query weighs; each is exact or not.
 
-    def __init__(self) -> None:
+    As there, only patterns in ``ranked`` are weighed.
+    """
+
+    def __init__(self, ranked: Collection[Pattern]) -> None:
+        self._ranked = ranked
         self.sought: dict[tuple[bool, str | Pattern], None] = {}
 
     def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
@@ -165,7 +169,8 @@ class Foresight:
         return 1.0
 
     def by_forms(self, _queries: Queries, _field: str, pattern: Pattern, unranked: Query) -> Query:
-        self.sought[True, pattern] = None
+        if pattern in self._ranked:
+            self.sought[True, pattern] = None
         return unranked
 
 

@@ -22,10 +22,6 @@ from muniment.repository.search.index.tantivy.combining import term
 from muniment.repository.search.index.tantivy.order import Metric
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
-MOST_VALUES = 65_000
-
-_RANGES = 2000
-
 
 class HeldDocument(NamedTuple):
     """What is stored of one document (a StoredDocument)."""
@@ -81,7 +77,7 @@ class TantivySearcher:
         return self._searcher.doc_freq(field, word) > 0
 
     def values(self, query: Query, properties: Mapping[str, tuple[str, str]]) -> dict[str, ValueCounts]:
-        size = {"size": MOST_VALUES, "segment_size": MOST_VALUES}
+        size = {"size": layout.MOST_VALUES, "segment_size": layout.MOST_VALUES}
         request = {each: {"terms": {"field": fields.path(*of), **size}} for each, of in properties.items()}
         answers = msgspec.convert(self._searcher.aggregate(query, request), dict[str, _Terms], strict=False)
         return {each: answer.counts() for each, answer in answers.items()}
@@ -94,7 +90,7 @@ class TantivySearcher:
 
     def in_ranges(self, query: Query, name: str, ranges: Sequence[tuple[int, int]]) -> dict[int, int]:
         counts: dict[int, int] = {}
-        for some in portions(ranges, _RANGES):
+        for some in portions(ranges, layout.MOST_RANGES):
             bounds = [{"from": low, "to": high} for low, high in some]
             request = {"ranges": {"range": {"field": fields.path("i", name), "ranges": bounds}}}
             answer = msgspec.convert(self._searcher.aggregate(query, request)["ranges"], _Ranges, strict=False)

@@ -4,7 +4,6 @@ A range of strings becomes regular expressions, so the engine reads only its ter
 goes through the engine's parser, as integers only.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import assert_never
@@ -13,14 +12,11 @@ import tantivy
 from tantivy import Query
 
 from muniment.repository.folding import fold
-from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Between, HasValue, Like, OneOf
 from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.tantivy import fields, regexes
 from muniment.repository.search.index.tantivy.combining import any_of, terms
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Comparisons:
@@ -32,8 +28,7 @@ class Comparisons:
 
     def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
         """Raises BadQuery for a name that no property can have, and for regular expressions that take too long."""
-        if not _NAME.fullmatch(comparison.name):
-            raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
+        layout.check_property(comparison.name)
         match comparison:
             case Like():
                 return self._like(comparison.name, comparison.patterns)
@@ -73,13 +68,7 @@ class Comparisons:
             first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
             expressions = regexes.of_range(first, last, range_.low_open, range_.high_open)
             return self._strings(range_.name, regexes.join(expressions))
-        kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
-        least = layout.LEAST if low is None else max(_as_integer(low) + range_.low_open, layout.LEAST)
-        most = layout.MOST if high is None else min(_as_integer(high) - range_.high_open, layout.MOST)
+        kind, least, most = layout.numbers_between(range_)
         if least > most:
             return Query.empty_query()
         return self._index.parse_query(f"{fields.path(kind, range_.name)}:[{least} TO {most}]", [])
-
-
-def _as_integer(value: float) -> int:
-    return layout.sortable(value) if isinstance(value, float) else value

@@ -25,9 +25,6 @@ REACH = 2_000
 
 MOST_BUCKETS = 2_000
 
-_SORTED = 255
-"""So many characters of a text count; the engine compares all that it holds, so ``by_values`` refuses longer texts."""
-
 _NOISE, _MOST_NOISY = 1e-6, 100.0
 """Two scores count as equal if they differ by at most ``_NOISE`` times the score, or ``_MOST_NOISY`` if that is less.
 """
@@ -113,7 +110,7 @@ class TantivyRanking:
         Return None if the page ends deeper than ``MOST_BUCKETS``, a value is a long text, or a property is the date of
         creation, which the index holds only to the millisecond.
         """
-        if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
+        if offset + limit > MOST_BUCKETS or any(sort.name in layout.CUT for sort in sorts):
             return None
         sources = [
             {str(at): {"terms": {"field": _path(sort), "order": _DIRECTIONS[sort.descending], **_MISSING_LAST}}}
@@ -124,7 +121,7 @@ class TantivyRanking:
         aggregations = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
         answer = msgspec.convert(self._searcher.aggregate(query, aggregations), _Sorted)
         keys = [bucket.key for bucket in answer.page.buckets]
-        if any(isinstance(value, str) and len(value) > _SORTED for key in keys for value in key.values()):
+        if any(isinstance(value, str) and len(value) > layout.SORTED for key in keys for value in key.values()):
             return None
         return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value or 0)
 
@@ -223,7 +220,6 @@ class _Sorted(msgspec.Struct, frozen=True):
 _COUNTER = "counter"
 _DIRECTIONS = ("asc", "desc")
 _MISSING_LAST = {"missing_bucket": True, "missing_order": "last"}
-_CUT = frozenset({"r_creation_date"})
 
 
 def _path(sort: SortedBy) -> str:
