@@ -137,6 +137,7 @@ def _flat(
 ) -> Line:
     def ask(side: tuple[Site, str]) -> Figures:
         asked = question.ask(*side)
+        side[0].ask(asked)  # what a million have just filled is cold
         return load.run([asked], [question.wanted], [side[0].program], seconds=seconds, connections=1)
 
     large, small = run.measure_in_turn(ask, sides[1], sides[0])

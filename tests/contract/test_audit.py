@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -166,6 +167,19 @@ def test_a_decision_without_a_name_is_called_after_the_first_thing_it_does(offic
     (event,), _ = left(office.db, decide)
     assert (event["action"], event["target"]) == ("user made", "carl@People")
     assert json.loads(event["after"])["mail"] == ["c@demo"]
+
+
+def test_what_a_refusal_keeps_has_its_event(office: Office, now: Instant) -> None:
+    class Kept(Malformed):
+        keeps_writes = True
+
+    def decide(cx: Connection) -> None:
+        with suppress(Kept), audit.decision(cx):
+            editing.set_description(cx, office.bob, "kept", now)
+            raise Kept("Refused, and kept.")
+
+    (event,), _ = left(office.db, decide)
+    assert json.loads(event["after"]) == {"description": "kept"}
 
 
 def test_no_event_holds_a_secret(office: Office, now: Instant) -> None:

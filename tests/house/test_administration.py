@@ -70,7 +70,7 @@ def test_no_address_by_rest_opens_a_transaction_without_asking_who_may() -> None
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr == "transactions"
     }
-    assert opening == {"read", "read_long", "write", "hash_password", "apart"}
+    assert opening == {"read", "read_long", "write", "write_jointly", "hash_password", "apart"}
     requiring = [
         (module.room, function.name)
         for module in modules()

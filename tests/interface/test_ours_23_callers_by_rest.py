@@ -4,7 +4,7 @@ import pytest
 
 from muniment.directory.api.rest.callers import MARK_HEADER
 from muniment.directory.console import frame
-from muniment.directory.entries import entries, memberships, resources
+from muniment.directory.entries import editing, entries, memberships, resources
 from tests.interface.by_rest import Rest, cookie, header, ticket
 from tests.scenes import Person, Site
 
@@ -199,12 +199,34 @@ def test_wrong_old_passwords_pause_the_sign_in(rest: Rest) -> None:
         assert rest("PUT", f"/users/{person.id}/password", right, headers=later).status_code == 204
 
 
-def test_a_right_that_ends_ends_at_once(rest: Rest) -> None:
-    site, person = rest.site, rest.site.world.person()
-    shown = {header(site): ticket(site, person)}
-    with site.world.directory_db.begin() as cx:
-        memberships.add_member(cx, entries.administrators(cx), site.world.entry(person))
-    assert rest("GET", "/users", headers=shown).status_code == 200
-    with site.world.directory_db.begin() as cx:
-        memberships.remove_members(cx, entries.administrators(cx), [site.world.entry(person)])
-    assert rest("GET", "/users", headers=shown).status_code == 403
+@pytest.mark.parametrize("by", ["ticket", "token"])
+def test_a_right_that_ends_ends_at_once(rest: Rest, by: str) -> None:
+    site, person = rest.site, let_in(rest)
+    token = site.ask_token(person, scope=site.administration_scope).json()["access_token"]
+    shown = {header(site): ticket(site, person)} if by == "ticket" else {"Authorization": f"Bearer {token}"}
+    for _ in range(2):
+        with site.world.directory_db.begin() as cx:
+            memberships.add_member(cx, entries.administrators(cx), site.world.entry(person))
+        assert [rest("GET", "/users", headers=shown).status_code for _ in range(2)] == [200, 200]
+        with site.world.directory_db.begin() as cx:
+            memberships.remove_members(cx, entries.administrators(cx), [site.world.entry(person)])
+        assert rest("GET", "/users", headers=shown).status_code == 403
+
+
+def test_a_remembered_caller_ends_with_their_token_and_with_their_access(rest: Rest) -> None:
+    site, statuses = rest.site, []
+    for ending in ("revoked", "out of the role", "disabled", "expired"):
+        person = let_in(rest)
+        token = site.ask_token(person, scope=site.administration_scope).json()["access_token"]
+        shown = {"Authorization": f"Bearer {token}"}
+        assert [rest("GET", "/currentuser", headers=shown).status_code for _ in range(2)] == [200, 200]
+        if ending == "revoked":
+            assert site.revoke(token).is_success
+        with site.world.directory_db.begin() as cx:
+            if ending == "out of the role":
+                resources.remove_from_role(cx, resources.administration(cx), site.world.entry(person))
+            if ending == "disabled":
+                editing.set_disabled(cx, site.world.entry(person), True, site.world.clock())
+        with site.world.clock.shift(10**5 if ending == "expired" else 0):
+            statuses.append(rest("GET", "/currentuser", headers=shown).status_code)
+    assert statuses == [401, 403, 401, 401]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from muniment.directory.api.rest import access_roles
 from muniment.directory.entries.table import ADMINISTRATORS
 from tests.interface.by_rest import Rest
 from tests.scenes import Site
@@ -204,6 +205,23 @@ def test_a_role_takes_five_kinds_of_members(rest: Rest) -> None:
     assert rest("POST", f"{role}/members/deletionset", {"users": [{"name": f"ann@{partition}"}]}).status_code == 204
     assert members(rest.done("GET", role), "users") == []
     assert rest("POST", f"{role}/members", {"users": [{"name": "nobody@nowhere"}]}).status_code == 404
+
+
+def test_a_role_gets_no_more_members_than_can_be_sent_back(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = rest.partition()
+    role = f"/accessroles/Access to {resource(rest)['resourceName']}"
+    named = [{"name": rest.user(partition, name)["id"]} for name in ("ann", "ben", "cid")]
+    monkeypatch.setattr(access_roles, "MOST", 2)
+    assert rest("POST", f"{role}/members", {"users": named[:2]}).status_code == 204
+    for method, path, body in (
+        ("POST", f"{role}/members", {"users": named[2:]}),
+        ("PUT", role, {"accessRoleMembers": {"userPartitions": [{"name": partition}]}}),
+    ):
+        refused = rest(method, path, body)
+        assert refused.status_code == 413
+        assert "at most 2 direct members" in refused.text
+    whole = rest.done("GET", role)
+    assert members(rest.done("PUT", role, whole), "users") == [f"ann@{partition}", f"ben@{partition}"]
 
 
 def test_the_whole_role_is_sent_back_with_more_members_or_fewer(rest: Rest) -> None:

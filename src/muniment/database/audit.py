@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import BigId, PreparedStatement, required, required_columns
 from muniment.ground.clock import Instant
 from muniment.ground.naming import make_storable
+from muniment.ground.refusals import Refusal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,17 +135,26 @@ def history_columns() -> tuple[sa.Column[Any], ...]:
     )
 
 
-class _Decision:
-    """One that consists of several, and leaves one event."""
+class Decision:
+    """One that consists of several, and leaves one event, which ``is_stored`` once that says everything."""
 
     def __init__(self, action: str, target: Target | None) -> None:
         self.action, self.target = action, target
+        self.scope: _Acting | None = None
+        self.at: Instant = 0
         self.event_id: int | None = None
-        self.is_whole = True
+        self.is_stored = True
         self.before: dict[str, object] = {}
         self.after: dict[str, object] = {}
 
-    def add(self, action: str, target: Target, before: Values, after: Values) -> None:
+    @property
+    def has_written(self) -> bool:
+        """Whether anything has been recorded."""
+        return self.scope is not None
+
+    def add(self, scope: _Acting, now: Instant, action: str, target: Target, before: Values, after: Values) -> None:
+        if self.scope is None:
+            self.scope, self.at = scope, now
         if self.target is None:
             self.action, self.target = action, target
         elif target != self.target:
@@ -152,6 +162,7 @@ class _Decision:
             before, after = {label: before} if before else {}, {label: after} if after else {}
         _merge(self.before, before, newer=False)
         _merge(self.after, after, newer=True)
+        self.is_stored = False
 
 
 class Trail:
@@ -159,12 +170,18 @@ class Trail:
 
     def __init__(self, events: sa.Table, history: sa.Table) -> None:
         self._events, self._history = events, history
-        self._deciding: ContextVar[_Decision | None] = ContextVar(f"muniment.{events.name}", default=None)
+        self._deciding: ContextVar[Decision | None] = ContextVar(f"muniment.{events.name}", default=None)
+        self._add_whole = PreparedStatement(sa.insert(events).values(_parameters(events)))
         self._add_event = PreparedStatement(sa.insert(events).values(_parameters(events)).returning(events.c.id))
         self._add_right = PreparedStatement(sa.insert(history).values(_parameters(history)))
         texts = {name: sa.bindparam(f"new_{name}", type_=sa.Text) for name in ("before", "after")}
         of_event = events.c.id == sa.bindparam("event", type_=sa.BigInteger)
         self._complete = PreparedStatement(sa.update(events).where(of_event).values(texts))
+        event = sa.insert(events).values(_parameters(events)).returning(events.c.id).cte("event")
+        line = _parameters(history, "line_") | {"event_id": event.c.id}
+        add_line = sa.insert(history).from_select([*line], sa.select(*line.values())).cte("line")
+        self._add_with_right = PreparedStatement(sa.select(event.c.id).add_cte(add_line))
+        """PostgreSQL's alone: elsewhere an insert is no part of another statement."""
 
     def record(
         self,
@@ -185,18 +202,18 @@ class Trail:
         if scope is None:
             raise NobodyActs(f"Nobody was named who decides this: {action}.")
         now, whole = scope.clock(), self._deciding.get()
-        if whole is None:
-            event_id = self._keep(cx, scope, now, action, target, before or {}, after or {})
-        else:
-            whole.add(action, target, before or {}, after or {})
-            whole.is_whole = whole.event_id is None
-            if whole.event_id is None:
-                about = whole.action, whole.target or target
-                whole.event_id = self._keep(cx, scope, now, *about, whole.before, whole.after)
-            event_id = whole.event_id
-        line_of = {"at": now, "event_id": event_id}
-        if lines := [line_of | right._asdict() for right in rights if isinstance(right, Right)]:
-            self._add_right.run_for_each(cx, lines)
+        is_part = whole is not None
+        whole = whole or Decision(action, target)
+        whole.add(scope, now, action, target, before or {}, after or {})
+        if is_part and not rights:
+            return
+        lines = [{"at": now, **right._asdict()} for right in rights if isinstance(right, Right)]
+        if whole.event_id is None:
+            joint = cx.dialect.name == "postgresql" and len(lines) == 1
+            self._store(cx, scope, whole, lines.pop() if joint else None)
+        line_of = {"at": now, "event_id": whole.event_id}
+        if lines:
+            self._add_right.run_for_each(cx, [line_of | line for line in lines])
         for chosen in (right.subquery() for right in rights if not isinstance(right, Right)):
             line = sa.select(
                 *(sa.literal(value, sa.BigInteger).label(name) for name, value in line_of.items()), *chosen.c
@@ -204,26 +221,29 @@ class Trail:
             cx.execute(sa.insert(self._history).from_select([*line_of, *Right._fields], line))
 
     @contextmanager
-    def decision(self, cx: Connection, action: str = "", target: Target | None = None) -> Iterator[None]:
+    def decision(self, cx: Connection, action: str = "", target: Target | None = None) -> Iterator[Decision]:
         """What the block records is one event, or none if it records nothing. Within another, it is part of that.
 
-        Without a ``target``, it is called after the first that the block records, or the first ``decision`` in it.
+        The event is stored at the end of the block, or with the first right. Without a ``target``, it is called after
+        the first that the block records, or the first ``decision`` in it.
         """
         around = self._deciding.get()
         if around is not None:
             if around.target is None and target is not None:
                 around.action, around.target = action, target
-            yield
+            yield around
             return
-        whole = _Decision(action, target)
+        whole = Decision(action, target)
         token = self._deciding.set(whole)
         try:
-            yield
+            yield whole
+        except Refusal as refusal:
+            if refusal.keeps_writes:
+                self._finish(cx, whole)
+            raise
         finally:
             self._deciding.reset(token)
-        if not whole.is_whole:
-            before, after = _text(whole.before), _text(whole.after)
-            self._complete.run(cx, event=whole.event_id, new_before=before, new_after=after)
+        self._finish(cx, whole)
 
     def purge(self, cx: Connection, before: Instant, most: int) -> int:
         """Of each table, look at so many of the first rows, and delete those that are older; return how many were
@@ -238,32 +258,45 @@ class Trail:
             counts.append(len(old))
         return max(counts)
 
-    def _keep(
-        self, cx: Connection, scope: _Acting, now: Instant, action: str, target: Target, before: Values, after: Values
-    ) -> int:
-        actor = scope.actor()
-        columns = self._events.c
-        ((event_id,),) = self._add_event.all(
-            cx,
-            at=now,
-            who=_cut(actor.who, columns.who),
-            who_uuid=actor.who_uuid if len(actor.who_uuid or "") <= _length(columns.who_uuid) else None,
-            client=actor.client and _cut(actor.client, columns.client),
-            place=_cut(actor.place, columns.place),
-            via=_cut(actor.via, columns.via),
-            action=action,
-            target_kind=target.kind,
-            target=_cut(target.name, columns.target),
-            target_uuid=target.uuid,
-            before=_text(before),
-            after=_text(after),
-            result="done",
-        )
-        return int(event_id)
+    def _finish(self, cx: Connection, whole: Decision) -> None:
+        if whole.is_stored or whole.scope is None:
+            return
+        if whole.event_id is None:
+            self._add_whole.run(cx, **self._row(whole.scope, whole))
+        else:
+            before, after = _text(whole.before), _text(whole.after)
+            self._complete.run(cx, event=whole.event_id, new_before=before, new_after=after)
+
+    def _store(self, cx: Connection, scope: _Acting, whole: Decision, right: Values | None) -> None:
+        """With one right, if there is one: then the database is PostgreSQL."""
+        add = self._add_event if right is None else self._add_with_right
+        line = {f"line_{name}": value for name, value in (right or {}).items()}
+        ((event_id,),) = add.all(cx, **self._row(scope, whole), **line)
+        whole.event_id, whole.is_stored = int(event_id), True
+
+    def _row(self, scope: _Acting, whole: Decision) -> dict[str, Any]:
+        target, actor, columns = whole.target, scope.actor(), self._events.c
+        assert target is not None  # noqa: S101 - what is recorded has one
+        return {
+            "at": whole.at,
+            "who": _cut(actor.who, columns.who),
+            "who_uuid": actor.who_uuid if len(actor.who_uuid or "") <= _length(columns.who_uuid) else None,
+            "client": actor.client and _cut(actor.client, columns.client),
+            "place": _cut(actor.place, columns.place),
+            "via": _cut(actor.via, columns.via),
+            "action": whole.action,
+            "target_kind": target.kind,
+            "target": _cut(target.name, columns.target),
+            "target_uuid": target.uuid,
+            "before": _text(whole.before),
+            "after": _text(whole.after),
+            "result": "done",
+        }
 
 
-def _parameters(table: sa.Table) -> dict[str, sa.BindParameter[Any]]:
-    return {column.name: sa.bindparam(column.name, type_=column.type) for column in table.c if not column.primary_key}
+def _parameters(table: sa.Table, prefix: str = "") -> dict[str, sa.ColumnElement[Any]]:
+    columns = (column for column in table.c if not column.primary_key)
+    return {column.name: sa.bindparam(prefix + column.name, type_=column.type) for column in columns}
 
 
 def _cut(text: str, column: sa.Column[Any]) -> str:

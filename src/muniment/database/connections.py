@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from operator import methodcaller
@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import visitors
 
 from muniment.database.driver_errors import SENTENCES, Trouble, trouble
+from muniment.database.snapshots import ANSWERED, LATER
 
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
@@ -32,9 +33,6 @@ _STEPS_BETWEEN_LOOKS = 20_000
 
 _CHECKPOINT_PAGES = 4_000
 """At so many pages (of 4 KiB) of SQLite's log, a commit copies them into the database file."""
-
-_ANSWERED = "muniment_answered"
-"""The option of a connection that holds what its snapshot has answered; one that writes has none."""
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
@@ -212,7 +210,7 @@ class Database:
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
         with translated_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(
-                isolation_level="REPEATABLE READ", postgresql_readonly=True, **{_ANSWERED: {}}
+                isolation_level="REPEATABLE READ", postgresql_readonly=True, **{ANSWERED: {}}
             )
             with connection.begin():
                 if within is not None:
@@ -233,10 +231,10 @@ class _Snapshot:
             self._connection = self._idle.pop()
         except IndexError:
             with translated_errors():
-                self._connection = _take_connection(self._engine, **{_ANSWERED: {}})
+                self._connection = _take_connection(self._engine, **{ANSWERED: {}})
         self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
-        self._connection.get_execution_options()[_ANSWERED].clear()
+        self._connection.get_execution_options()[ANSWERED].clear()
         if self._is_over is not None:
             self._driver.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
         return self._connection
@@ -343,10 +341,19 @@ class PreparedStatement:
         return [self._read(row) for row in rows] if self._booleans else rows
 
     def run(self, cx: Connection, **values: Any) -> None:
-        self._run(cx, values)
+        if cx.get_execution_options().get(LATER) is None:
+            self._run(cx, values)
+        else:
+            self.run_for_each(cx, [values])
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        on_driver(cx, self.text(cx.dialect), rows, each=True)
+        """No parameter may take a list."""
+        later = cx.get_execution_options().get(LATER)
+        if later is not None:
+            later.setdefault(self, []).extend(rows)
+            return
+        sql, constants, _ = self._statements.get((cx.dialect.name,)) or self._compile(cx.dialect, [])
+        on_driver(cx, sql, [{**constants, **row} for row in rows] if constants else rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
         """No parameter may take a list."""
@@ -466,17 +473,6 @@ def on_driver(
 
 def driver_of(connection: Connection) -> Any:
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
-
-
-def of_snapshot(connection: Connection, question: Hashable, ask: Callable[[Connection], T]) -> T:
-    """Ask once in each snapshot, and in a transaction that writes each time."""
-    answered = connection.get_execution_options().get(_ANSWERED)
-    if answered is None:
-        return ask(connection)
-    if question not in answered:
-        answered[question] = ask(connection)
-    answer: T = answered[question]
-    return answer
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from muniment.database import audit, common_transaction
 from muniment.database.budgets import Budget
 from muniment.database.common_transaction import CommonTransaction
-from muniment.database.connections import Busy, Database, Outcome, PreparedStatement, WriteBatch
+from muniment.database.connections import Busy, Database, Outcome, PreparedStatement, WriteBatch, portions
 from muniment.database.fair_queue import HasLeft, Turns, stays
 from muniment.database.holds import Holds
 from muniment.database.polls import Poll
@@ -110,12 +110,13 @@ class Transactions:
             raise result.refusal
         return result
 
-    async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Decide ``item`` with those of others who wait with the same ``decision`` object, or alone if that raises.
+    async def write_jointly(self, decision: JointDecision[Item, T], item: Item, *, at_once: int = _GROUP_SIZE) -> T:
+        """Decide ``item`` with those of others who wait with the same ``decision`` object, or alone if that raises. In
+        the event loop, ``at_once`` are decided before others have their turn.
 
         Raises Busy, the refusal of ``item``, and what ``decision`` raises for it alone.
         """
-        write = self._new_write(partial(_decide_alone, decision, item), decision, item)
+        write = self._new_write(partial(_decide_alone, decision, item), decision, item, at_once)
         common = common_transaction.current(self.database)
         value: T | _CommittedRefusal
         if common is not None:
@@ -132,10 +133,14 @@ class Transactions:
         return value
 
     def _new_write(
-        self, decision: Callable[[Connection], Any], joint: JointDecision[Any, Any] | None = None, item: object = None
+        self,
+        decision: Callable[[Connection], Any],
+        joint: JointDecision[Any, Any] | None = None,
+        item: object = None,
+        at_once: int = 1,
     ) -> "_QueuedWrite":
         deadline = time.monotonic() + self.database.busy_seconds
-        return _QueuedWrite(decision, deadline, asyncio.get_running_loop().create_future(), joint, item)
+        return _QueuedWrite(decision, deadline, asyncio.get_running_loop().create_future(), joint, item, at_once)
 
     async def _enqueue(self, write: "_QueuedWrite") -> Any:
         self._queue.append(write)
@@ -336,7 +341,8 @@ class Transactions:
         outcomes, began = [], time.monotonic()
         with closing(_decide_each(batch, writes)) as decided:
             for outcome in decided:
-                outcomes.append(outcome)
+                if outcome is not None:
+                    outcomes.append(outcome)
                 if time.monotonic() - began > _LONGEST_TURN:
                     await asyncio.sleep(0)
                     began = time.monotonic()
@@ -378,7 +384,7 @@ class _SharedPoll:
 class _QueuedWrite(NamedTuple):
     """Waits for its transaction until ``deadline`` (``time.monotonic``).
 
-    With ``joint``, ``item`` may be decided together with others.
+    With ``joint``, ``item`` may be decided together with others, ``at_once`` of them.
     """
 
     decision: Callable[[Connection], Any]
@@ -386,6 +392,7 @@ class _QueuedWrite(NamedTuple):
     answer: "asyncio.Future[Any]"
     joint: JointDecision[Any, Any] | None
     item: Any
+    at_once: int
 
     def settle(self, outcome: Outcome) -> None:
         if self.answer.done():  # the caller has left; the decision is committed nevertheless
@@ -444,13 +451,15 @@ def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) 
 
 
 def _decide_all_and_commit(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
-    outcomes = list(_decide_each(batch, writes))
+    outcomes = [outcome for outcome in _decide_each(batch, writes) if outcome is not None]
     batch.commit()
     return outcomes
 
 
-def _decide_each(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> Generator[Outcome, None, None]:
-    """Rolls back if it does not come to its end."""
+def _decide_each(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> Generator[Outcome | None, None, None]:
+    """The outcomes in the order of the writes, and None wherever others may have their turn. Rolls back if it does not
+    come to its end.
+    """
     outcomes: list[Outcome | None] = [None] * len(writes)
     places: dict[JointDecision[Any, Any], list[int]] = {}
     for place, write in enumerate(writes):
@@ -458,10 +467,12 @@ def _decide_each(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> Generator
             places.setdefault(write.joint, []).append(place)
     try:
         for places_of_group in places.values():
-            if len(places_of_group) > 1:
-                joint_outcome = batch.decide(partial(_decide_together, [writes[place] for place in places_of_group]))
-                for place, outcome in zip(places_of_group, joint_outcome.value or (), strict=False):
-                    outcomes[place] = outcome
+            for portion in portions(places_of_group, writes[places_of_group[0]].at_once):
+                if len(portion) > 1:
+                    joint_outcome = batch.decide(partial(_decide_together, [writes[place] for place in portion]))
+                    for place, outcome in zip(portion, joint_outcome.value or (), strict=False):
+                        outcomes[place] = outcome
+                    yield None
         for write, outcome in zip(writes, outcomes, strict=True):
             yield outcome or batch.decide(write.decision)
     except BaseException:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from sqlalchemy.engine import Connection
 
@@ -12,9 +12,10 @@ from muniment.database import audit
 from muniment.database.audit import Actor
 from muniment.database.transactions import JointDecision, Transactions
 from muniment.directory.entries import entries
+from muniment.directory.entries.oauth_clients import Made
 from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth.access import AccessCache
+from muniment.directory.oauth.access import AccessCache, Question
 from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.grants import GRANTS
 from muniment.directory.oauth.sessions import SessionCount
@@ -25,6 +26,9 @@ from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
+
+AdministrationCache: TypeAlias = Cache[tuple[Question, Made], tuple[Entry, bool, str]]
+"""Who calls REST by a grant: the user, whether they administer, and the client's name, under the generation."""
 
 
 class Dependencies(Protocol):
@@ -76,7 +80,7 @@ class Directory:
     memory: AccessCache = field(default_factory=lambda: Cache(16 << 20))
     answers: AnswerCache = field(default_factory=lambda: Cache(16 << 20))
     clients: PublicClientCache = field(default_factory=lambda: Cache(1 << 20))
-
+    administration: AdministrationCache = field(default_factory=lambda: Cache(1_000))
     descriptions: dict[str, bytes] = field(default_factory=dict)
 
     @cached_property

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, of_snapshot, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.database.snapshots import of_snapshot
 
 _marks = sa.Table(
     "marks",

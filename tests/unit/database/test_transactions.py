@@ -370,6 +370,20 @@ def test_a_joint_decision_that_fails_is_taken_for_each_alone(transactions: Trans
     assert kept(transactions) == [1, 7, 49]
 
 
+def test_so_many_of_a_joint_decision_are_taken_before_others_have_their_turn(transactions: Transactions) -> None:
+    seen: Decided = []
+    decision = jointly(seen)
+
+    async def ask() -> list[int]:
+        return await asyncio.gather(
+            *(transactions.write_jointly(decision, number, at_once=2) for number in (1, 2, 4, 8, 10))
+        )
+
+    assert asyncio.run(ask()) == [1, 2, 4, 8, 10]
+    assert seen == [((1, 2), False), ((4, 8), False), ((10,), True)]
+    assert kept(transactions) == [1, 2, 4, 8, 10]
+
+
 def test_a_refusal_of_a_joint_decision_alone_keeps_its_writes_if_it_says_so(directory_db: Database) -> None:
     def decide(cx: Connection, numbers: Sequence[int], alone: bool) -> list[int | Refusal | None]:
         if not alone:

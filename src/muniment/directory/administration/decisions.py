@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from muniment.database.snapshots import of_snapshot
 from muniment.directory import audit, version_stamps
 from muniment.directory.administration.rules import living_grants, somebody_administers
 from muniment.directory.entries import (
@@ -244,7 +245,7 @@ def remove_members(cx: Connection, group: Entry, members: Sequence[Entry], now: 
 
 
 def _place_in(cx: Connection, names: DirectoryNames, name: str, partition: str, parent: Entry | None) -> Entry:
-    place = parent or entries.find_partition(cx, names, partition)
+    place = parent or of_snapshot(cx, (_place_in, partition), lambda cx: entries.find_partition(cx, names, partition))
     parents_partition = entries.shown_partition(names, place)
     if fold_name(parents_partition) != fold_name(partition):
         raise WrongPartition(f"That location lies in the partition {parents_partition!r}, not in {partition!r}.")

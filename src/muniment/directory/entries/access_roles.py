@@ -6,6 +6,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.database.statements import count_where
 from muniment.directory import audit
 from muniment.directory.entries import names as spelling
 from muniment.directory.entries import resources
@@ -63,6 +64,11 @@ def members(cx: Connection, several: Sequence[Resource]) -> dict[str, list[Entry
     for row in cx.execute(_MEMBERS.where(role_table.c.resource_id.in_(list(found)))):
         found[row[-1]].append(to_entry(row))
     return found
+
+
+def count_members(cx: Connection, resource: Resource) -> int:
+    """Direct ones."""
+    return count_where(cx, role_member_table.c.role_id == role_table.c.id, role_table.c.resource_id == resource.id)
 
 
 _MEMBERS = (

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement
+from muniment.database.snapshots import of_snapshot
 from muniment.database.statements import upsert
 from muniment.directory import audit, version_stamps
 from muniment.directory.entries import changes
@@ -223,6 +224,10 @@ class _Partition(NamedTuple):
 
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
     """Its path stays until this decision is committed. Raises BadName for other kinds of entry."""
+    return of_snapshot(cx, (_unit_of, parent.id), lambda cx: _find_unit(cx, parent))
+
+
+def _find_unit(cx: Connection, parent: Entry) -> Entry:
     version_stamps.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")

@@ -13,6 +13,7 @@ from muniment.directory import refusals
 from muniment.directory.administration import decisions as administration
 from muniment.directory.api.rest import callers
 from muniment.directory.api.rest.callers import Presented, RequiredRight
+from muniment.directory.context import AdministrationCache
 from muniment.directory.entries import credentials, editing, entries, memberships, resources
 from muniment.directory.entries.oauth_clients import DEFAULTS
 from muniment.directory.oauth import clients, grant_purge, revocation, sessions, tokeninfo
@@ -418,12 +419,13 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
     outcome = office.finish(office.begin(now, scope=resources.scope(office.names, held)), True, now)
     assert isinstance(outcome, TokenResponse)
 
+    remembered: AdministrationCache = Cache(10)
+
     def administers(token: str | None, later: Instant = 0) -> str:
         with office.db.read() as cx:
             shown = Presented((), token or "", "", "", is_foreign=False)
-            caller = callers.require(
-                cx, office.names, shown, RequiredRight.ADMINISTRATOR, now + later, writes=True, tell=lambda _: None
-            )
+            asked = cx, office.names, shown, RequiredRight.ADMINISTRATOR, now + later
+            caller = callers.require(*asked, memory=remembered, writes=True, tell=lambda _: None)
             assert caller is not None
             return caller.user.name
 

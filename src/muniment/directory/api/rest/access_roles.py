@@ -31,7 +31,7 @@ from muniment.ground.refusals import TooLarge
 from muniment.web.answers.responses import ErrorCode, Table
 
 MOST = 5000
-"""So many members may one request name."""
+"""So many members may one request name, and a role have by such requests: what is shown can be sent back."""
 
 _PLACES: tuple[Kind, ...] = ("unit", "partition")
 
@@ -258,6 +258,7 @@ def _change_parts(cx: Connection, call: Call, resource: Resource, body: WrittenA
         }
         kinds = [kind for key in given for kind in _KINDS[key]]
         resource_decisions.set_role_members(cx, resource, _read_members(cx, call.directory.options, given), kinds)
+        _check_size(cx, resource)
 
 
 def _add_members(cx: Connection, _: Caller, call: Call, body: RoleMembers) -> str:
@@ -266,6 +267,7 @@ def _add_members(cx: Connection, _: Caller, call: Call, body: RoleMembers) -> st
     with audit.decision(cx, "access role changed", resource.target):
         for entry in entries_named:
             resources.add_to_role(cx, resource, entry)
+    _check_size(cx, resource)
     return access_roles.name(call.names, resource)
 
 
@@ -295,6 +297,12 @@ def _read_members(cx: Connection, options: DirectoryOptions, given: dict[str, Se
     if sum(map(len, given.values())) > MOST:
         raise TooLarge(f"One request names at most {MOST} members of an access role.")
     return [_read_member(cx, options, _KINDS[key], member) for key, listed in given.items() for member in listed]
+
+
+def _check_size(cx: Connection, resource: Resource) -> None:
+    """Raises TooLarge."""
+    if access_roles.count_members(cx, resource) > MOST:
+        raise TooLarge(f"An access role has at most {MOST} direct members: let in a group, a unit or a partition.")
 
 
 def _read_member(cx: Connection, options: DirectoryOptions, kinds: tuple[Kind, ...], member: RoleMember) -> Entry:

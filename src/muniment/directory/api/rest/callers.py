@@ -15,10 +15,13 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
+from muniment.database.snapshots import of_snapshot
 from muniment.directory.console import frame
+from muniment.directory.context import AdministrationCache
 from muniment.directory.entries import entries, memberships, oauth_clients, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import access, scopes, tokens
+from muniment.directory.oauth.tokens import Grant
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     AccessEnded,
@@ -102,6 +105,7 @@ def require(
     right: RequiredRight,
     now: Instant,
     *,
+    memory: AdministrationCache,
     writes: bool,
     tell: Callable[[Caller], None],
 ) -> Caller | None:
@@ -112,17 +116,19 @@ def require(
     """
     if right is RequiredRight.OPEN:
         return None
-    caller = _identify(cx, names, shown, now, writes=writes)
+    caller = _identify(cx, names, shown, now, memory, writes=writes)
     tell(caller)
     if right is RequiredRight.ADMINISTRATOR and not caller.administers:
+        who = entries.shown_id(names, caller.user)
         raise NotAdministrator(
-            f"{entries.shown_id(names, caller.user)} does not administer the directory: only a member of its "
-            "administrators group does."
+            f"{who} does not administer the directory: only a member of its administrators group does."
         )
     return caller
 
 
-def _identify(cx: Connection, names: DirectoryNames, shown: Presented, now: Instant, *, writes: bool) -> Caller:
+def _identify(
+    cx: Connection, names: DirectoryNames, shown: Presented, now: Instant, memory: AdministrationCache, *, writes: bool
+) -> Caller:
     """What was sent on purpose comes before the cookie, which a browser sends by itself."""
 
     def by_ticket(ticket: str, *, is_cookie: bool) -> Caller:
@@ -134,7 +140,7 @@ def _identify(cx: Connection, names: DirectoryNames, shown: Presented, now: Inst
     refusals: list[Refusal] = []
     ways: tuple[tuple[str, Callable[[str], Caller]], ...] = (
         *((ticket, partial(by_ticket, is_cookie=False)) for ticket in shown.headers),
-        (shown.bearer, partial(_by_token, cx, names, now=now)),
+        (shown.bearer, partial(_by_token, cx, names, memory, now=now)),
         (shown.cookie, partial(by_ticket, is_cookie=True)),
     )
     for credential, identify in ways:
@@ -150,16 +156,24 @@ def _identify(cx: Connection, names: DirectoryNames, shown: Presented, now: Inst
     raise NotSignedIn(_NOT_SIGNED_IN)
 
 
-def _by_token(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Caller:
-    """Raises NotSignedIn if the token is not living, or its user or client may not act, and NotAdministrator if it is
-    for another resource, or the user is not let in to this one any more.
+def _by_token(cx: Connection, names: DirectoryNames, memory: AdministrationCache, token: str, now: Instant) -> Caller:
+    """The token is looked up each time, and what its user and client may do remembered under the generation (decision
+    0057). Raises NotSignedIn if the token is not living, or its user or client may not act, and NotAdministrator if it
+    is for another resource, or the user is not let in to this one any more.
     """
     try:
-        state = tokens.state_of(cx, token)
+        state = of_snapshot(cx, (tokens.state_of, token), lambda cx: tokens.state_of(cx, token))
         state.require_alive(now)
     except (UnparseableToken, DeadToken) as refusal:
         raise NotSignedIn(_NOT_SIGNED_IN) from refusal
-    grant = state.grant
+    about, mark = (state.grant.question, state.grant.made), state.marks.generation
+    allowed = memory.recall(about, mark)
+    if allowed is None:
+        allowed = memory.keep(about, _allowed(cx, names, state.grant), mark=mark)
+    return Caller(*allowed)
+
+
+def _allowed(cx: Connection, names: DirectoryNames, grant: Grant) -> tuple[Entry, bool, str]:
     user, client = (entries.by_id(cx, person) for person in (grant.user_id, grant.client_id))
     if user is None or not user.live or client is None or not client.live:
         raise NotSignedIn(_NOT_SIGNED_IN)
@@ -174,7 +188,7 @@ def _by_token(cx: Connection, names: DirectoryNames, token: str, now: Instant) -
             access.require(cx, grant.question, names)
         except AccessEnded as refusal:
             raise NotSignedIn(_NOT_SIGNED_IN) from refusal
-    return Caller(user, memberships.administers(cx, user.id), client.name)
+    return user, memberships.administers(cx, user.id), client.name
 
 
 def _check_ticket(cx: Connection, shown: Presented, ticket: str, *, of_browser: bool, is_cookie: bool) -> None:

@@ -4,17 +4,18 @@ Each transaction of a call first asks who calls, and whether they may (``callers
 opens one itself.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.database.snapshots import together
 from muniment.directory import audit
 from muniment.directory.api import spelling
 from muniment.directory.api.rest import callers, dialect, paging
@@ -38,6 +39,7 @@ from muniment.web.answers.responses import ErrorCode, Table, add_header
 from muniment.web.requests import bodies
 
 P = ParamSpec("P")
+Made = TypeVar("Made")
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -45,6 +47,9 @@ JSON = "application/json"
 
 _MATCHED = ("PUT", "PATCH", "DELETE")
 _NO_STATE = -1
+
+_AT_ONCE = 4
+"""So many are made before whoever asks about a token has their turn."""
 
 WHO: Table = {
     NotSignedIn: ErrorCode(401, "not_signed_in"),
@@ -146,6 +151,10 @@ class Call:
         """Take a decision in a transaction in which the caller has the right. Raises the refusals of ``WHO``."""
         return await self.directory.transactions.write(self._decide, True, decision, args, kwargs)
 
+    async def write_jointly(self, joint: "Joint[Made, T]", decision: Callable[[Connection, Caller], Made]) -> T:
+        """As ``write``, in one transaction with the decisions of others who wait to do the same."""
+        return await self.directory.transactions.write_jointly(joint.decide, (self, decision), at_once=_AT_ONCE)
+
     async def require(self) -> Caller:
         """Ask who calls before something that takes long. The transaction that writes asks again."""
         return await self.read(lambda _, caller: caller)
@@ -198,6 +207,20 @@ class Call:
         with self._acting(caller), audit.decision(cx):
             return decision(cx, caller, *args, **kwargs)
 
+    def decide_jointly(self, cx: Connection, decision: Callable[[Connection, Caller], T]) -> T | Refusal:
+        """Return what refuses this call, unless something has been written: that is raised."""
+        try:
+            caller = self._ask(cx, writes=True)
+        except Refusal as refusal:
+            return refusal
+        with self._acting(caller), audit.decision(cx) as whole:
+            try:
+                return decision(cx, caller)
+            except Refusal as refusal:
+                if whole.has_written:
+                    raise
+                return refusal
+
     def _acting(self, caller: Caller) -> AbstractContextManager[None]:
         return self.directory.acting(self.request.scope, caller.user, caller.client)
 
@@ -208,9 +231,29 @@ class Call:
             if self.event is not None:
                 self.event.who = entries.shown_id(self.names, caller.user)
 
-        return callers.require(cx, self.names, self.presented, self.right, self.now, writes=writes, tell=tell)
+        asked = cx, self.names, self.presented, self.right, self.now
+        return callers.require(*asked, memory=self.directory.administration, writes=writes, tell=tell)
 
 
+class Joint(Generic[Made, T]):
+    """How several new things are made in one transaction: each by its caller's decision, then ``show`` tells of all.
+
+    What makes one changes nothing of who may make another, or where.
+    """
+
+    def __init__(self, show: Callable[[Connection, DirectoryNames, Sequence[Made]], Sequence[T]]) -> None:
+        self._show = show
+
+    def decide(self, cx: Connection, asked: "Sequence[_Asked[Made]]", _alone: bool) -> list[T | Refusal]:
+        """As ``transactions.JointDecision``."""
+        with together(cx):
+            outcomes = [call.decide_jointly(cx, decision) for call, decision in asked]
+        made = [each for each in outcomes if not isinstance(each, Refusal)]
+        shown = iter(self._show(cx, asked[0][0].names, made))
+        return [each if isinstance(each, Refusal) else next(shown) for each in outcomes]
+
+
+_Asked: TypeAlias = tuple[Call, Callable[[Connection, Caller], Made]]
 Answers = Callable[[Call], Awaitable[Response]]
 
 

@@ -1,6 +1,7 @@
 """Users: find, make, change and remove them, set their passwords, and say in which groups and roles they are."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,11 +12,12 @@ from muniment.directory import audit
 from muniment.directory.administration import decisions
 from muniment.directory.api.rest import changing, containment, dialect, entry_objects, identifiers, lists
 from muniment.directory.api.rest.callers import Caller, RequiredRight
-from muniment.directory.api.rest.calls import Call, Method, Row
+from muniment.directory.api.rest.calls import Call, Joint, Method, Row
 from muniment.directory.api.rest.changing import WrittenEntry
 from muniment.directory.api.rest.entry_objects import UserList, UserObject
 from muniment.directory.entries import attributes, entries, resources
 from muniment.directory.entries.table import Entry
+from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     BadAttribute,
     NobodyAdministers,
@@ -81,7 +83,8 @@ async def add(call: Call) -> Response:
     body = await call.body(WrittenEntry)
     password = body.written(call.names).password
     password_hash = await call.hash_password(password) if password is not None else None
-    user = await call.write(_add, call, body, password_hash, call.now)
+    now = call.now
+    user = await call.write_jointly(_ADDED, lambda cx, _: _add(cx, call, body, password_hash, now))
     call.on(user.shown.id)
     return call.answer(user.shown, 201, revision=user.revision)
 
@@ -160,15 +163,19 @@ class _Shown(NamedTuple):
 
 
 def _shown(cx: Connection, call: Call, user: Entry, *, as_keys: bool = False) -> _Shown:
-    (shown,) = entry_objects.users(cx, call.names, [user], as_keys=as_keys)
-    return _Shown(shown, user.revision)
+    return _show_all(cx, call.names, [user], as_keys=as_keys)[0]
+
+
+def _show_all(cx: Connection, names: DirectoryNames, users: Sequence[Entry], *, as_keys: bool = False) -> list[_Shown]:
+    shown = entry_objects.users(cx, names, users, as_keys=as_keys)
+    return [_Shown(*each) for each in zip(shown, (user.revision for user in users), strict=True)]
 
 
 def _show(cx: Connection, _: Caller, call: Call, *, as_keys: bool) -> _Shown:
     return _shown(cx, call, _find(cx, call), as_keys=as_keys)
 
 
-def _add(cx: Connection, _: Caller, call: Call, body: WrittenEntry, password_hash: str | None, now: Instant) -> _Shown:
+def _add(cx: Connection, call: Call, body: WrittenEntry, password_hash: str | None, now: Instant) -> Entry:
     parent = changing.place(cx, call.names, body.location)
     written = body.written(call.names)
     with audit.decision(cx):
@@ -182,7 +189,10 @@ def _add(cx: Connection, _: Caller, call: Call, body: WrittenEntry, password_has
         if body.custom_attributes:
             attributes.put_custom(cx, user, body.custom_attributes, now)
             user = entries.by_id(cx, user.id) or user
-    return _shown(cx, call, user)
+    return user
+
+
+_ADDED = Joint(_show_all)
 
 
 def _change(

@@ -14,8 +14,8 @@ import itertools
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import tantivy
@@ -47,6 +47,9 @@ _SIGN_IN_WORD = re.compile(
     f"|[-/()\\s{joints.HYPHENS}](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
 )
 _FEW = 100
+_SIGMA = "\u03a3"
+"""The only letter whose lower case depends on what follows."""
+
 _REMEMBERED = 20_000
 
 _WITHOUT_STOP_LIST = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
@@ -69,6 +72,9 @@ class Span(NamedTuple):
     word: str
     start: int
     end: int
+
+
+_MAKE_SPAN: Callable[[tuple[int, str, int, int]], Span] = partial(tuple.__new__, Span)
 
 
 class Way(NamedTuple):
@@ -114,7 +120,7 @@ class _Splitter:
             gaps_and_words, forms = _ASCII_WORD.split(text), self._forms
             ends = list(itertools.accumulate(map(len, gaps_and_words)))
             words = [forms[word] for word in gaps_and_words[1::2]]
-            spans = list(map(Span._make, zip(itertools.count(), words, ends[::2], ends[1::2], strict=False)))
+            spans = list(map(_MAKE_SPAN, zip(itertools.count(), words, ends[::2], ends[1::2], strict=False)))
             return [span for span in spans if span.word] if "" in words else spans
         tokens = self._words.pre_tokenize(text).tokens
         return [Span(each.position, each.text, each.char_offset_from, each.char_offset_to) for each in tokens]
@@ -157,6 +163,7 @@ class Analyser:
         self._asked = ""
         self._asking: dict[str, Analyser] = {}
         self._folded_characters: dict[str, str] = {}
+        self._plain_letters: set[str] = set()
         self._blurring: set[str] = set()
 
     def exact(self, text: str) -> list[tuple[int, str]]:
@@ -331,21 +338,20 @@ class Analyser:
         """
         if text.isascii() and not spelled:
             return FlatText(text.lower(), ())
-        others = set() if text.isascii() else set(text.encode().translate(None, _ASCII).decode())
+        others = set() if text.isascii() else set(text.encode().translate(None, _ASCII).decode()) - self._plain_letters
         folded_to = {character: self._fold(character) for character in others}
         if spelled:
             folded_to |= {one: two for one, two in variants.UMLAUTS.items() if one in others}
-        longer = [one for one, two in folded_to.items() if len(two) != 1]
-        shifts = [(at, len(folded_to[text[at]]) - 1) for at in _places_of(longer, text)]
+        shifts = [(at, len(two) - 1) for one, two in folded_to.items() if len(two) != 1 for at in _places_of(one, text)]
         if spelled:
-            shifts = sorted([*shifts, *((sign.start(), -1) for sign in _SIGN_IN_WORD.finditer(text))])
+            shifts += [(sign.start(), -1) for sign in _SIGN_IN_WORD.finditer(text)]
             text = _SIGN_IN_WORD.sub("", text)
         if len(others) > _FEW:
             text = text.translate({ord(one): two for one, two in folded_to.items()})
         else:
-            for one in others:
-                text = text.replace(one, folded_to[one])
-        return FlatText(text.lower(), shifts, blurred=not self._blurring.isdisjoint(others))
+            for one, two in folded_to.items():
+                text = text.replace(one, two)
+        return FlatText(text.lower(), sorted(shifts), blurred=not self._blurring.isdisjoint(others))
 
     def _fold(self, character: str) -> str:
         folded_character = self._folded_characters.get(character)
@@ -360,6 +366,8 @@ class Analyser:
             # A word by itself, such as an emoji, stands between blanks.
             folded_character = f" {letters_of_it} " if form.startswith(BREAK) else letters_of_it or (form and " ")
             self._folded_characters[character] = folded_character
+            if folded_character == character.lower() and letters_of_it and character != _SIGMA:
+                self._plain_letters.add(character)
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
@@ -456,10 +464,11 @@ class FlatText:
         return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
 
 
-def _places_of(characters: Collection[str], text: str) -> list[int]:
-    if not characters:
-        return []
-    return [found.start() for found in re.finditer(f"[{re.escape(''.join(characters))}]", text)]
+def _places_of(character: str, text: str) -> Iterator[int]:
+    at = text.find(character)
+    while at >= 0:
+        yield at
+        at = text.find(character, at + 1)
 
 
 def _has_digits(text: str) -> bool:

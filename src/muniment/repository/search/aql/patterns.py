@@ -48,10 +48,14 @@ class Pattern(msgspec.Struct, frozen=True):
     def has_several_gaps(self) -> bool:
         return sum(isinstance(piece, Gap) for piece in self.pieces) > 1
 
+    def expression(self, literally: Callable[[str], str] = re.escape) -> str:
+        """Write it as a regular expression; ``literally`` writes one that matches a text alone."""
+        return "".join([_expression(piece, literally) for piece in self.pieces])
+
     def matches(self, text: str) -> bool:
         """Each piece of the pattern takes time in proportion to the text."""
         if not self.has_several_gaps:
-            return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
+            return re.fullmatch(self.expression(), text, re.DOTALL) is not None
         # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
         # the first n characters of the text.
         every = (1 << len(text) + 1) - 1
@@ -79,7 +83,7 @@ def read(text: str) -> Pattern:
 
 def matcher(several: Sequence[Pattern]) -> Callable[[str], bool]:
     """Match many texts in a small part of the time of ``Pattern.matches``."""
-    expressions = ["".join(map(_expression, each.pieces)) for each in several if not each.has_several_gaps]
+    expressions = [each.expression() for each in several if not each.has_several_gaps]
     whole = re.compile("|".join(expressions) if expressions else "(?!)", re.DOTALL)
     others = [each for each in several if each.has_several_gaps]
     return lambda text: whole.fullmatch(text) is not None or any(each.matches(text) for each in others)
@@ -120,13 +124,13 @@ def _pieces(text: str) -> Iterator[str | Gap]:
             yield _SIGNS.get(part, part)
 
 
-def _expression(piece: str | Gap) -> str:
+def _expression(piece: str | Gap, literally: Callable[[str], str]) -> str:
     match piece:
         case Gap.RUN:
             return ".*"
         case Gap.ONE_OR_NONE:
             return ".?"
         case Gap.JOINED:
-            return f"{JOINED}?"
+            return f"{literally(JOINED)}?"
         case _:
-            return re.escape(piece)
+            return literally(piece)

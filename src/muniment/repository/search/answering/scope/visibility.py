@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from muniment.database.connections import of_snapshot
+from muniment.database.snapshots import of_snapshot
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.aql import bind
 from muniment.repository.search.aql.conditions import BoundQuery

@@ -15,7 +15,7 @@ from muniment.database.connections import portions
 from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Between, HasValue, Like, OneOf
-from muniment.repository.search.aql.patterns import JOINED, Gap, Pattern
+from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.opensearch import fields
 from muniment.repository.search.index.questions import layout
 
@@ -185,19 +185,7 @@ def _regexp(field: str, expression: str) -> Query:
 
 
 def _expression(pattern: Pattern) -> str:
-    return "".join(map(_piece, pattern.pieces)) or "()"
-
-
-def _piece(piece: str | Gap) -> str:
-    match piece:
-        case Gap.RUN:
-            return ".*"
-        case Gap.ONE_OR_NONE:
-            return ".?"
-        case Gap.JOINED:
-            return f"{JOINED}?"
-        case _:
-            return literal(piece)
+    return pattern.expression(literal) or "()"
 
 
 def literal(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from muniment.database.connections import portions
@@ -11,7 +11,7 @@ from muniment.repository.search.index.opensearch import fields
 from muniment.repository.search.index.opensearch.client import Cluster, ClusterAway, Missing
 from muniment.repository.search.index.opensearch.queries import Query, literal
 from muniment.repository.search.index.questions import layout
-from muniment.repository.search.index.questions.engine import Ranked, ValueCounts
+from muniment.repository.search.index.questions.engine import Extents, Ranked, ValueCounts
 
 MOST_NUMBERS = 20_000
 """A search by meaning is compared with at most so many objects; with more, it goes by words alone."""
@@ -126,22 +126,19 @@ class PointInTime:
     def is_held(self, _field: str, _word: str) -> bool:
         return True
 
-    def values(self, query: Query, properties: Mapping[str, tuple[str, str]]) -> dict[str, ValueCounts]:
-        request = {each: {"terms": {"field": fields.path(*of), **_ALL_VALUES}} for each, of in properties.items()}
-        answer = self._aggregate(query, request)
-        return {
-            each: ValueCounts(
-                [(bucket["key"], int(bucket["doc_count"])) for bucket in answer[each]["buckets"]],
-                complete=not (answer[each]["sum_other_doc_count"] or answer[each]["doc_count_error_upper_bound"]),
-            )
-            for each in properties
+    def values_and_extents(
+        self, query: Query, properties: Mapping[str, tuple[str, str]], dates: Collection[str]
+    ) -> tuple[dict[str, ValueCounts], Extents]:
+        request: dict[str, object] = {
+            f"values {each}": {"terms": {"field": fields.path(*of), **_ALL_VALUES}} for each, of in properties.items()
         }
-
-    def extent(self, query: Query, name: str) -> tuple[int, int] | None:
-        of = {"field": fields.path("i", name)}
-        answer = self._aggregate(query, {"low": {"min": of}, "high": {"max": of}})
-        low, high = answer["low"]["value"], answer["high"]["value"]
-        return None if low is None or high is None else (int(low), int(high))
+        for name in dates:
+            of_date = {"field": fields.path("i", name)}
+            request |= {f"min {name}": {"min": of_date}, f"max {name}": {"max": of_date}}
+        answer = self._aggregate(query, request)
+        ends = {name: (answer[f"min {name}"]["value"], answer[f"max {name}"]["value"]) for name in dates}
+        extents = {name: None if None in both else (int(both[0]), int(both[1])) for name, both in ends.items()}
+        return {each: _value_counts(answer[f"values {each}"]) for each in properties}, extents
 
     def in_ranges(self, query: Query, name: str, ranges: Sequence[tuple[int, int]]) -> dict[int, int]:
         counts: dict[int, int] = {}
@@ -313,6 +310,13 @@ def checked(answer: Any) -> Any:
     if answer.get("timed_out") or shards.get("failed") or shards.get("successful") != shards.get("total"):
         raise ClusterAway("A part of the index does not answer.")
     return answer
+
+
+def _value_counts(terms: Any) -> ValueCounts:
+    return ValueCounts(
+        [(bucket["key"], int(bucket["doc_count"])) for bucket in terms["buckets"]],
+        complete=not (terms["sum_other_doc_count"] or terms["doc_count_error_upper_bound"]),
+    )
 
 
 def _order(sort: SortedBy) -> Mapping[str, object]:

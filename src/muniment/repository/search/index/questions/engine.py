@@ -131,14 +131,21 @@ class Searcher(Protocol):
     def is_held(self, field: str, word: str, /) -> bool:
         """Return False only if no document has the word."""
 
-    def values(self, query: Query, properties: Mapping[str, tuple[str, str]]) -> dict[str, "ValueCounts"]:
-        """Count hits by value of each property, given by its kind in the index and name."""
-
-    def extent(self, query: Query, name: str) -> tuple[int, int] | None:
-        """Return about the least and the greatest instant of a property, or None without one."""
+    def values_and_extents(
+        self, query: Query, properties: Mapping[str, tuple[str, str]], dates: Collection[str]
+    ) -> tuple[dict[str, "ValueCounts"], "Extents"]:
+        """Count hits by value of each property, given by its kind in the index and name. Beside this, return about the
+        least and the greatest instant of each of ``dates``, or None without one.
+        """
 
     def in_ranges(self, query: Query, name: str, ranges: Sequence[tuple[int, int]]) -> dict[int, int]:
-        """Count hits with an instant in each range, by its beginning; the end is not part of the range."""
+        """Count hits with an instant or whole number in each range, by its beginning; the end is not part of the range.
+
+        Ranges ascend, and do not overlap; a double has to hold their ends exactly.
+        """
+
+
+Extents: TypeAlias = Mapping[str, tuple[int, int] | None]
 
 
 class ValueCounts(NamedTuple):

@@ -3,17 +3,22 @@
 The engine counts a hit once in a bucket.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from muniment.repository.refusals import BadQuery
-from muniment.repository.search.aql.conditions import Condition
+from muniment.repository.search.aql.conditions import Between, Condition
 from muniment.repository.search.aql.rewriting import narrowing
 from muniment.repository.search.aql.spelling import periods
 from muniment.repository.search.aql.spelling.facets import BoundFacet, CountedGroup
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.search.index.questions import layout
 from muniment.repository.search.index.questions.engine import Queries, Query, Searcher, ValueCounts
+
+_SEVERAL = 2
+_EXACT = 2**53
+"""A double holds all whole numbers up to this exactly."""
 
 Compile: TypeAlias = Callable[[Condition], Query]
 
@@ -28,15 +33,20 @@ class FacetCounter:
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
         """Raises BadQuery for too many values, or too much time. One question counts all facets without buckets and
-        periods.
+        periods, and asks for the first and the last date of those with periods.
         """
         by_value = {str(at): (_kind(facet), facet.name) for at, facet in enumerate(several) if _by_each_value(facet)}
+        dates = {facet.name for facet in several if _by_period(facet)}
         self._note(len(by_value) > 0)
-        answers = self._searcher.values(query, by_value) if by_value else {}
-        return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
+        answers, extents = self._searcher.values_and_extents(query, by_value, dates) if by_value or dates else ({}, {})
+        return tuple(
+            self._count(query, facet, answers.get(str(at)), extents.get(facet.name)) for at, facet in enumerate(several)
+        )
 
-    def _count(self, query: Query, facet: BoundFacet, answer: ValueCounts | None) -> FacetCounts:
-        candidates = facet.in_order(self._candidates(query, facet, answer))
+    def _count(
+        self, query: Query, facet: BoundFacet, answer: ValueCounts | None, extent: tuple[int, int] | None
+    ) -> FacetCounts:
+        candidates = facet.in_order(self._candidates(query, facet, answer, extent))
         first_candidates = candidates[: facet.limit]
         return FacetCounts(
             facet.id,
@@ -58,17 +68,19 @@ class FacetCounter:
         )
         return counts
 
-    def _candidates(self, query: Query, facet: BoundFacet, answer: ValueCounts | None) -> list[CountedGroup]:
+    def _candidates(
+        self, query: Query, facet: BoundFacet, answer: ValueCounts | None, extent: tuple[int, int] | None
+    ) -> list[CountedGroup]:
         if facet.limit < 1:
             return []
         if facet.buckets:
             candidates = [
                 CountedGroup((at, 0, ""), bucket.name, narrowing.write(bucket.name), count)
-                for at, bucket in enumerate(facet.buckets)
-                if (count := self._hits(query, bucket.condition))
+                for at, (bucket, count) in enumerate(zip(facet.buckets, self._in_buckets(query, facet), strict=True))
+                if count
             ]
         elif (unit := facet.unit) is not None:
-            candidates = self._by_period(query, facet, unit)
+            candidates = self._by_period(query, facet, unit, extent)
         else:
             candidates = self._by_value(facet, answer or ValueCounts(()))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
@@ -88,10 +100,11 @@ class FacetCounter:
             candidates.append(CountedGroup(place, name, constraint, count))
         return candidates
 
-    def _by_period(self, query: Query, facet: BoundFacet, unit: periods.Unit) -> list[CountedGroup]:
+    def _by_period(
+        self, query: Query, facet: BoundFacet, unit: periods.Unit, extent: tuple[int, int] | None
+    ) -> list[CountedGroup]:
         zone = facet.zone
         self._note()
-        extent = self._searcher.extent(query, facet.name)
         if extent is None:
             return []
         # An engine may return both ends as doubles, which are not exact for times far from ours.
@@ -125,6 +138,19 @@ class FacetCounter:
         counts = self._searcher.in_ranges(query, facet.name, [(period.low, period.high) for period in of])
         return [(period, counts.get(period.low, 0)) for period in of]
 
+    def _in_buckets(self, query: Query, facet: BoundFacet) -> list[int]:
+        """One question counts all ranges of whole numbers that have both ends, unless they overlap."""
+        conditions = [bucket.condition for bucket in facet.buckets]
+        closed = sorted(filter(None, map(_closed_range, conditions)))
+        if len(closed) < _SEVERAL or any(one[1] > other[0] for one, other in itertools.pairwise(closed)):
+            return [self._hits(query, condition) for condition in conditions]
+        self._note(len(closed))
+        counts = self._searcher.in_ranges(query, facet.name, closed)
+        return [
+            self._hits(query, condition) if (range_ := _closed_range(condition)) is None else counts.get(range_[0], 0)
+            for condition in conditions
+        ]
+
     def _hits(self, query: Query, condition: Condition) -> int:
         self._note()
         return self._searcher.count(self._queries.all_of([query, self._compile(condition)]))
@@ -133,6 +159,18 @@ class FacetCounter:
         self._questions += number
         if self._questions > MOST_FACET_QUESTIONS:
             raise BadQuery("The facets of this search take too long: ask for fewer values, or fewer nested ones.")
+
+
+def _closed_range(condition: Condition) -> tuple[int, int] | None:
+    match condition:
+        case Between(low=int(low), high=int(high), low_open=False, high_open=True) if -_EXACT < low < high < _EXACT:
+            return low, high
+        case _:
+            return None
+
+
+def _by_period(facet: BoundFacet) -> bool:
+    return facet.limit > 0 and not facet.buckets and facet.unit is not None
 
 
 def _by_each_value(facet: BoundFacet) -> bool:

@@ -6,7 +6,7 @@ refused.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from tantivy import DocAddress, Query
 
 from muniment.database.connections import portions
 from muniment.repository.search.index.questions import layout
-from muniment.repository.search.index.questions.engine import Ranked, ValueCounts
+from muniment.repository.search.index.questions.engine import Extents, Ranked, ValueCounts
 from muniment.repository.search.index.questions.rarity import idf
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.combining import term
@@ -76,17 +76,24 @@ class TantivySearcher:
     def is_held(self, field: str, word: str) -> bool:
         return self._searcher.doc_freq(field, word) > 0
 
-    def values(self, query: Query, properties: Mapping[str, tuple[str, str]]) -> dict[str, ValueCounts]:
+    def values_and_extents(
+        self, query: Query, properties: Mapping[str, tuple[str, str]], dates: Collection[str]
+    ) -> tuple[dict[str, ValueCounts], Extents]:
         size = {"size": layout.MOST_VALUES, "segment_size": layout.MOST_VALUES}
-        request = {each: {"terms": {"field": fields.path(*of), **size}} for each, of in properties.items()}
-        answers = msgspec.convert(self._searcher.aggregate(query, request), dict[str, _Terms], strict=False)
-        return {each: answer.counts() for each, answer in answers.items()}
-
-    def extent(self, query: Query, name: str) -> tuple[int, int] | None:
-        path = fields.path("i", name)
-        answer = self._searcher.aggregate(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
-        low, high = (msgspec.convert(answer[end], Metric).value for end in ("low", "high"))
-        return None if low is None or high is None else (int(low), int(high))
+        request: dict[str, object] = {
+            f"values {each}": {"terms": {"field": fields.path(*of), **size}} for each, of in properties.items()
+        }
+        for name in dates:
+            of_date = {"field": fields.path("i", name)}
+            request |= {f"min {name}": {"min": of_date}, f"max {name}": {"max": of_date}}
+        answer = self._searcher.aggregate(query, request)
+        extents: dict[str, tuple[int, int] | None] = {}
+        for name in dates:
+            low, high = (msgspec.convert(answer[f"{end} {name}"], Metric).value for end in ("min", "max"))
+            extents[name] = None if low is None or high is None else (int(low), int(high))
+        return {
+            each: msgspec.convert(answer[f"values {each}"], _Terms, strict=False).counts() for each in properties
+        }, extents
 
     def in_ranges(self, query: Query, name: str, ranges: Sequence[tuple[int, int]]) -> dict[int, int]:
         counts: dict[int, int] = {}

@@ -7,7 +7,7 @@ character is written as its code, so that none has a special meaning.
 from collections.abc import Sequence
 
 from muniment.repository.refusals import BadQuery
-from muniment.repository.search.aql.patterns import JOINED, Gap, Pattern
+from muniment.repository.search.aql.patterns import Gap, Pattern
 
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
@@ -94,7 +94,7 @@ def cost(expression: str) -> int:
 
 
 def of_pattern(pattern: Pattern) -> str:
-    return "".join(map(_piece, pattern.pieces))
+    return pattern.expression(_exactly)
 
 
 def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
@@ -111,18 +111,6 @@ def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
     several = max(1, _BYTES_ANYWHERE // max(1, longest))
     some = ["|".join(inner[at : at + several]) for at in range(0, len(inner), several)]
     return [f".*(?:{each}){'.*' if ends else ''}" for each in some]
-
-
-def _piece(piece: str | Gap) -> str:
-    match piece:
-        case Gap.RUN:
-            return ".*"
-        case Gap.ONE_OR_NONE:
-            return ".?"
-        case Gap.JOINED:
-            return f"{_exactly(JOINED)}?"
-        case _:
-            return _exactly(piece)
 
 
 def _exactly(text: str) -> str:
