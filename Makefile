@@ -101,7 +101,11 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 		--custom-compile-command "make lock" tests/peers/field_client.in -o tests/peers/field_client.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" tests/peers/generated_clients.in -o tests/peers/generated_clients.lock
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" tests/node.in -o tests/node.lock
 	npm install --prefix tests/peers/typescript --package-lock-only --save-exact typescript@5
+	npm install --prefix tests/peers/javascript --package-lock-only --save-exact oauth4webapi@3 openid-client@6 \
+		@modelcontextprotocol/conformance@0.2.0-alpha.12
 	printf 'hatchling\neditables\n' | uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --custom-compile-command "make lock" --constraint requirements-dev.lock - -o requirements-build.lock
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from bench.processes import Program
@@ -72,6 +72,39 @@ end
 """
 
 
+_FLOW = """
+local counter = 0
+function setup(thread)
+  counter = counter + 1
+  table.insert(threads, thread)
+  thread:set("place", counter)
+end
+function init(args)
+  bad, first, code = 0, "", nil
+end
+function request()
+  if not code then return wrk.format(methods[place], paths[place], all_headers[place]) end
+  local body = string.gsub(bodies[#bodies], "%%s", function() return code end)
+  return wrk.format(methods[#methods], paths[#paths], all_headers[#all_headers], body)
+end
+function response(status, headers, body)
+  local right = false
+  if not code then
+    for name, value in pairs(headers) do
+      if string.lower(name) == "location" then code = string.match(value, "[?&]code=([^&]+)") end
+    end
+    right = code ~= nil
+  else
+    code, right = nil, status == 200 and string.find(body, wanted[1], 1, true) ~= nil
+  end
+  if not right then
+    bad = bad + 1
+    if first == "" then first = status .. " " .. string.sub(body, 1, 300) end
+  end
+end
+"""
+
+
 @dataclass(frozen=True)
 class Request:
     """One prepared request."""
@@ -84,13 +117,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one round saw: answers a second, the median and 99th percentile of their times in ms, CPU ms a request."""
+    """What one round saw: answers a second, the median and 99th percentile of their times in ms, CPU ms a request, and
+    how many answers were wrong or did not come, if that was tolerated.
+    """
 
     rate: float
     p50: float
     p99: float
     cpu: float
     count: int
+    wrong: int = 0
 
 
 def percentiles(mine: Sequence[Figures], theirs: Sequence[Figures]) -> str:
@@ -128,8 +164,36 @@ def run(
     threads = connections if chains else min(connections, 2)
     if core is not None and not chains:
         threads = 1
-    script = _script(requests, wanted, chains, most // threads, numbered)
-    parts = urlsplit(requests[0].address)
+    script = _values(requests, wanted, chains, most // threads, numbered)
+    script += _SCRIPT.replace("counter = counter + 1", "counter = counter + 1\n  table.insert(threads, thread)")
+    return _measured(script + _REPORT, requests[0].address, programs, seconds, (threads, connections), core, tolerated)
+
+
+def flows(
+    authorize: Sequence[Request], exchange: Request, wanted: str, programs: Sequence[Program], *, seconds: float
+) -> Figures:
+    """Let each connection send its own request for an authorization and then exchange the code of the answer's
+    Location, which stands for ``%s`` in the body of ``exchange``, and so on. The exchange's answer holds ``wanted``.
+
+    The rate and the CPU time are those of flows, the times those of requests. Raises as ``run`` does.
+    """
+    count = len(authorize)
+    script = _values([*authorize, exchange], [wanted], (), 0, 0) + _FLOW + _REPORT
+    each = _measured(script, exchange.address, programs, seconds, (count, count), None, 0.0)
+    return replace(each, rate=each.rate / 2, cpu=each.cpu * 2, count=each.count // 2)
+
+
+def _measured(
+    script: str,
+    address: str,
+    programs: Sequence[Program],
+    seconds: float,
+    threads_and_connections: tuple[int, int],
+    core: int | None,
+    tolerated: float,
+) -> Figures:
+    threads, connections = threads_and_connections
+    parts = urlsplit(address)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()
@@ -147,10 +211,10 @@ def run(
         raise WrongAnswers(
             f"{bad} wrong and {broken} broken of {count} answers; the first: {' '.join(lines[1:])[:300]}"
         )
-    return Figures(1e6 * count / duration, p50 / 1000, p99 / 1000, 1000 * used / count, count)
+    return Figures(1e6 * count / duration, p50 / 1000, p99 / 1000, 1000 * used / count, count, bad + broken)
 
 
-def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str], most: int, numbered: int) -> str:
+def _values(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str], most: int, numbered: int) -> str:
     values = {
         "most": str(most),
         "numbered": str(numbered),
@@ -162,10 +226,7 @@ def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence
         "tokens": _table([_quoted(token) for token in chains]),
         "chained": "true" if chains else "false",
     }
-    given = "".join(f"{name} = {value}\n" for name, value in values.items())
-    begin = "threads = {}\n"
-    body = _SCRIPT.replace("counter = counter + 1", "counter = counter + 1\n  table.insert(threads, thread)")
-    return begin + given + body + _REPORT
+    return "threads = {}\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
 
 
 def _headers(one: Request) -> str:

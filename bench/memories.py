@@ -51,7 +51,11 @@ MODULES = (
 )
 """The modules with memories of their own that ``caps`` lists, and the one that defines what a memory is."""
 
-_OF_THE_DIRECTORY = {"memory": "who may act for whom", "answers": "answers to tokeninfo", "clients": "public clients"}
+_OF_THE_DIRECTORY = {
+    "memory": "who may act for whom",
+    "answers": "answers to tokeninfo and introspection",
+    "clients": "public clients",
+}
 
 
 class Cap(NamedTuple):

@@ -83,7 +83,7 @@ def peers(run: Run) -> Iterator[Line]:
     data = run.prepare(run.folder("tokens") / "data")
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data, "web.workers=2"))
-        servers, missing = ([], []) if run.alone else _servers(run, stack)
+        servers, missing = ([], []) if run.alone else token_servers(run.folder("peers"), stack)
         for row, work, its, measure in (
             ("tokeninfo", VERIFY, "introspection", _verifying),
             ("refresh", REFRESH, "refresh", _refreshing),
@@ -167,7 +167,7 @@ def _verifying(run: Run, site: Site, servers: list[TokenServer]) -> tuple[list[F
 
     requests = {server.name: server.introspection() for server in servers}
     for server in servers:
-        other(server, requests[server.name], _warm_up(run, server))
+        other(server, requests[server.name], warm_up(run, server))
     ourselves(2)
     run.interleaved(
         lambda: mine.append(ourselves()),
@@ -205,7 +205,7 @@ def _refreshing(run: Run, site: Site, servers: list[TokenServer]) -> tuple[list[
         )
 
     for server in servers:
-        other(server, _warm_up(run, server))
+        other(server, warm_up(run, server))
     ourselves(2)
     run.interleaved(
         lambda: mine.append(ourselves()),
@@ -229,16 +229,21 @@ def _beside(server: TokenServer, row: str, work: str, its: str, mine: list[Figur
     )
 
 
-def _warm_up(run: Run, server: TokenServer) -> float:
+def warm_up(run: Run, server: TokenServer) -> float:
+    """So many seconds a server works before it is measured."""
     if run.quick:
         return 4
     return WARM_UP if server.name.startswith("Keycloak") else 4
 
 
-def _servers(run: Run, stack: ExitStack) -> tuple[list[TokenServer], list[tuple[str, str]]]:
+def token_servers(
+    scratch: Path, stack: ExitStack, *, django: bool = True
+) -> tuple[list[TokenServer], list[tuple[str, str]]]:
+    """Start the servers beside which we are measured, with their data in ``scratch``, until the stack is closed; name
+    as well those that cannot be had, and why.
+    """
     servers: list[TokenServer] = []
     missing: list[tuple[str, str]] = []
-    scratch = run.folder("peers")
 
     def attempt(name: str, begin: Callable[[], AbstractContextManager[TokenServer]]) -> None:
         print(f"    starting {name}", flush=True)
@@ -255,10 +260,11 @@ def _servers(run: Run, stack: ExitStack) -> tuple[list[TokenServer], list[tuple[
         return servers, [*missing, ("Keycloak", str(why)), ("django-oauth-toolkit", str(why))]
 
     attempt("Keycloak", lambda: keycloak.serving(scratch, database.database("keycloak"), database.program))
-    attempt(
-        "django-oauth-toolkit",
-        lambda: django_oauth_toolkit.serving(scratch, database.database("dot"), database.program),
-    )
+    if django:
+        attempt(
+            "django-oauth-toolkit",
+            lambda: django_oauth_toolkit.serving(scratch, database.database("dot"), database.program),
+        )
     return servers, missing
 
 

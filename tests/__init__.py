@@ -20,6 +20,7 @@ Tests of commands begin with the data folder that ``muniment init`` makes: the r
 ``unit/cli/test_commands.py``'s ``Muniment``, that in a process is ``e2e/processes.py``'s ``muniment``.
 
 ``e2e/pages.py`` runs the commands that a page of the docs prints. ``environments.py`` installs programs of others that
-cannot live in our environment. ``s3.py`` builds a store that speaks S3 with Go, and starts it; fixture ``s3``.
-``tika.py`` starts a Tika server that Maven fetches, or a stand-in that shows its faults.
+cannot live in our environment, those in JavaScript with the Node.js of ``node.lock``. ``s3.py`` builds a store that
+speaks S3 with Go, and starts it; fixture ``s3``. ``tika.py`` starts a Tika server that Maven fetches, or a stand-in
+that shows its faults.
 """

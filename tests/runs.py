@@ -28,6 +28,7 @@ _LONGER = ("properties/", "campaign/")
 PARTS: Mapping[str, tuple[str, ...]] = {
     CORE: (
         "e2e/test_kills",
+        "e2e/test_applications",
         "properties/test_twin_index",
         "properties/test_score_attack",
         "rights/test_every_address",
@@ -35,6 +36,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "contract/test_remembered_answers",
         "contract/test_types_races",
         "contract/test_guard_races",
+        "peers/test_javascript_clients",
     ),
     "postgresql": ("interface/", "console/"),
     "s3": (
@@ -44,6 +46,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "campaign/test_altered_content",
     ),
     "rooms": ("unit/", "contract/", "rights/", "corpus/test_cases", "bench/", "house/"),
+    "applications": ("peers/test_spring", "peers/test_apache"),
     "clients": ("peers/", "e2e/test_wheel", "e2e/test_quality", "corpus/"),
     "browsers": ("e2e/test_browser", "e2e/test_search_page", "e2e/test_pages", "e2e/test_tour"),
     "generated": ("campaign/test_generated_requests", "campaign/test_document", "campaign/test_readers"),

@@ -95,9 +95,11 @@ class S3Server:
             self._process = None
 
     def send(self, number: int) -> None:
-        """Send it a signal: SIGSTOP freezes it."""
+        """Send it a signal: SIGSTOP freezes it, before this returns."""
         if self._process is not None:
             os.killpg(self._process.pid, number)
+            if number == signal.SIGSTOP:
+                os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -62,9 +62,11 @@ class TikaProcess:
         until(self._answers, lambda: (self._folder / "log").read_text()[-3000:], 120)
 
     def send(self, number: int) -> None:
-        """Send it a signal: SIGSTOP freezes it."""
+        """Send it a signal: SIGSTOP freezes it, before this returns."""
         if self._process is not None:
             os.killpg(self._process.pid, number)
+            if number == signal.SIGSTOP:
+                os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def kill(self) -> None:
         """End it as a power failure does."""

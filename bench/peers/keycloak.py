@@ -1,8 +1,10 @@
 """Keycloak, on a PostgreSQL of ours, started as for production but over plain HTTP on loopback."""
 
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 
 import httpx
@@ -12,6 +14,11 @@ from bench.peers.tokens import TokenServer, basic
 from bench.processes import Program, away, free_port, run, started
 
 VERSION = "26.7.3"
+
+RETURN = "https://app.example.org/callback"
+"""Where its client is sent back to."""
+
+_ALICE = {"username": "alice", "password": "Correct-Horse-9"}
 
 _REALM = {
     "realm": "bench",
@@ -27,7 +34,9 @@ _REALM = {
             "publicClient": False,
             "serviceAccountsEnabled": True,
             "directAccessGrantsEnabled": True,
-            "standardFlowEnabled": False,
+            "standardFlowEnabled": True,
+            "redirectUris": [RETURN],
+            "attributes": {"pkce.code.challenge.method": "S256"},
             # Without its own name among the audiences a client is told only that the token is not active.
             "protocolMappers": [
                 {
@@ -45,13 +54,13 @@ _REALM = {
     ],
     "users": [
         {
-            "username": "alice",
+            "username": _ALICE["username"],
             "enabled": True,
             "email": "alice@example.com",
             "emailVerified": True,
             "firstName": "A",
             "lastName": "B",
-            "credentials": [{"type": "password", "value": "Correct-Horse-9", "temporary": False}],
+            "credentials": [{"type": "password", "value": _ALICE["password"], "temporary": False}],
         }
     ],
 }
@@ -102,8 +111,30 @@ def serving(
             f"{realm}/token",
             f"{realm}/token/introspect",
             basic("bench", "bench-secret"),
-            {"grant_type": "password", "username": "alice", "password": "Correct-Horse-9"},
+            {"grant_type": "password", **_ALICE},
+            authorization_url=f"{realm}/auth",
         )
+
+
+def signed_in_browser(address: str) -> tuple[str, str]:
+    """Sign alice in at the form to which a browser is led that asks for an authorization at this address: the header
+    with its cookies, which has every one as if the connection were TLS.
+    """
+    cookies: dict[str, str] = {}
+    with httpx.Client(timeout=60) as http:
+        page = http.get(address)
+        cookies |= _cookies(page)
+        form = re.search(r'action="([^"]+)"', page.raise_for_status().text)
+        if form is None:
+            raise RuntimeError("Keycloak shows no form to sign in")
+        header = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        cookies |= _cookies(http.post(unescape(form[1]), data=_ALICE, headers=header))
+    return "Cookie", "; ".join(f"{name}={value}" for name, value in cookies.items() if value)
+
+
+def _cookies(answer: httpx.Response) -> dict[str, str]:
+    pairs = [each.partition(";")[0].partition("=") for each in answer.headers.get_list("set-cookie")]
+    return {name: value for name, _, value in pairs}
 
 
 def _fill(base: str) -> None:

@@ -66,6 +66,7 @@ def serving(scratch: Path) -> Iterator[TokenServer]:
             basic("bench", "bench-secret"),
             {"grant_type": "client_credentials", "scope": "read"},
             seed=f"{base}/seed?n=",
+            scope="read",
         )
 
 

@@ -15,7 +15,10 @@ FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class TokenServer:
-    """A running token server. ``programs`` are its processes and those of its database."""
+    """A running token server. ``programs`` are its processes and those of its database.
+
+    ``scope`` is what a client asks for by itself, where it must ask.
+    """
 
     name: str
     about: str
@@ -25,6 +28,8 @@ class TokenServer:
     authorization: str
     sign_in: dict[str, str]
     seed: str = ""
+    scope: str = ""
+    authorization_url: str = ""
 
     ACTIVE: ClassVar = ('"active":true', '"active": true')
     """One of these is in the answer to an introspection."""
@@ -48,6 +53,11 @@ class TokenServer:
         if not httpx.post(self.introspection_url, content=body, headers=headers, timeout=60).json().get("active"):
             raise RuntimeError(f"{self.name} does not know its own token")
         return Request("POST", self.introspection_url, body, tuple(headers.items()))
+
+    def client_credentials(self) -> Request:
+        """Prepare to get an access token for the client itself."""
+        body = "grant_type=client_credentials" + (f"&scope={self.scope}" if self.scope else "")
+        return Request("POST", self.token_url, body, (("Authorization", self.authorization), ("Content-Type", FORM)))
 
     def _signed_in(self) -> dict[str, object]:
         headers = {"Authorization": self.authorization}

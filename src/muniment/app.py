@@ -29,6 +29,7 @@ from muniment.front import pages
 from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.ground import certificates
+from muniment.ground.certificates import CertificateProblem
 from muniment.ground.clock import Instant, now
 from muniment.ground.events import Recorder
 from muniment.installation import backends
@@ -290,17 +291,30 @@ async def _read_keys_again(transactions: Transactions) -> None:
 
 
 async def _watch_certificate(halves: Halves) -> None:
+    installation = halves.installation
+    is_local = not installation.settings.web.certificate_file
     while True:
-        days = certificates.days_left(halves.installation.certificate, halves.clock())
+        now = halves.clock()
+        if is_local and (certificates.days_left(installation.tls / "ca.pem", now) or 0) >= certificates.RENEW_DAYS:
+            await asyncio.to_thread(_renew_certificate, installation, now)
+        days = certificates.days_left(installation.certificate, now)
         if days is not None and days < certificates.RENEW_DAYS:
-            is_local = not halves.installation.settings.web.certificate_file
             log.warning(
                 "the certificate has expired" if days < 0 else "the certificate expires soon",
                 days_left=days,
-                file=str(halves.installation.certificate),
-                to_do="restart the server: that renews it" if is_local else "renew it, then restart the server",
+                file=str(installation.certificate),
+                to_do="restart the server, and give its callers the new CA's certificate"
+                if is_local
+                else "renew it: the server takes the new one within seconds",
             )
         await asyncio.sleep(_DAY_SECONDS)
+
+
+def _renew_certificate(installation: Installation, now: Instant) -> None:
+    try:
+        certificates.ensure(installation.tls, installation.certificate_names, now)
+    except (OSError, CertificateProblem) as error:
+        log.error("the certificate cannot be renewed", reason=str(error))  # noqa: TRY400 - no bug
 
 
 def _run_in_background(work: Coroutine[None, None, None], stack: AsyncExitStack) -> None:

@@ -84,7 +84,7 @@ def test_a_token_is_no_code_and_a_code_is_no_token(app: Application, token: str)
 
 
 def test_a_request_without_a_challenge_never_takes_a_verifier(web: Application) -> None:
-    """RFC 9700 4.8.2: the downgrade."""
+    """failures A18, RFC 9700 4.8.2: the downgrade."""
     without: dict[str, str | None] = {"code_challenge": None, "code_challenge_method": None}
     assert back(web.ask(**without))["error"] == "invalid_request"
     web.settings(pkce="pkce_or_nonce")

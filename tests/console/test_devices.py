@@ -159,9 +159,39 @@ def test_whoever_leaves_devices_waiting_keeps_nobody_out(app: Application, monke
         devices.append(Device(app))
         app.scene.clock.advance(1)
     assert [refused(device.later()) for device in devices] == ["invalid_grant", *["authorization_pending"] * 3]
+
+
+def test_whoever_calls_from_many_addresses_keeps_nobody_out(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place that has most makes room."""
+    monkeypatch.setattr(device_codes, "MOST_OF_PLACE", 3)
+    monkeypatch.setattr(device_codes, "MOST_OF_CLIENT", 4)
+    own, strangers = app.browser, [app.scene.new_browser(address=f"198.51.100.{number}") for number in (1, 2)]
+
+    def start(browser: httpx.Client) -> Device:
+        app.scene.clock.advance(1)
+        app.browser = browser
+        return Device(app)
+
+    crowd = [start(strangers[0]), start(strangers[0]), start(strangers[1])]
+    device = start(own)
+    crowd += [start(browser) for browser in strangers * 3]
+    waiting = [each for each in crowd if each.poll().json()["error"] == "authorization_pending"]
+    assert len(waiting) == 3
+    app.browser = own
+    assert refused(device.poll()) == "authorization_pending"
+    assert "Allow access?" in device.type().text
+
+
+def test_devices_whose_users_decide_now_are_not_ended_for_others(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(device_codes, "MOST_OF_CLIENT", 2)
+    devices = [Device(app), Device(app)]
+    for device in devices:
+        assert "Allow access?" in device.type().text
     answer = app.browser.post("/dirws/oauth2/device_authorization", data={"client_id": "app", "scope": SCOPE})
     assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
+    assert [refused(device.poll()) for device in devices] == ["authorization_pending"] * 2
 
 
 @pytest.mark.parametrize("how", ["no mark", "another site"])

@@ -12,7 +12,7 @@ from muniment.directory.api.rest import addresses
 from muniment.directory.api.routes import FORM
 from muniment.directory.entries import entries, memberships, resources, system
 from muniment.ground.refusals import Overloaded
-from tests.console.conftest import Page, Scene
+from tests.console.conftest import Application, Page, Scene
 from tests.office import PASSWORD
 
 ATTRIBUTES = "/dirws/console/system-attributes"
@@ -64,6 +64,19 @@ def test_the_overview_lists_partitions_and_resources(admin: Scene) -> None:
         assert part in text
     for part in (f"My API {admin.resource.id} activated", f"Directory Administration {admin.administration.id}"):
         assert part in text
+
+
+def test_the_overview_names_clients_that_may_do_what_is_advised_against(admin: Scene, web: Application) -> None:
+    """RFC 9700 2.1.1, 2.4"""
+    web.settings(pkce="none")
+    rows = admin.open("/dirws/console").tree.xpath("//section[h2/@id = 'clients']//tbody/tr")
+    shown = {row.findtext("th"): row.findtext("td") for row in rows}
+    assert shown == {"web": "neither PKCE nor nonce, password grant", "app": "password grant"}
+    web.settings(pkce="required", denied_grants=("password",))
+    assert "web" not in admin.open("/dirws/console").tree.get_element_by_id("clients").getparent().text_content()
+    app = Application(admin)
+    app.settings(denied_grants=("password",), pkce="none")
+    assert "advised against" not in admin.open("/dirws/console").text, "a public client always sends a challenge"
 
 
 def test_every_form_of_every_page_is_bound_to_the_session(admin: Scene) -> None:

@@ -1,5 +1,6 @@
 """A token request goes through the same phases for every grant; a new grant is a module and a row (decision 0032)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -14,9 +15,10 @@ from muniment.directory.oauth import grants, scopes, token_requests, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import InvalidScope
+from muniment.directory.refusals import DeadToken, InvalidScope
 from muniment.directory.sign_in import pauses
 from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Overloaded
 from tests.console.conftest import Scene
 from tests.office import HASH, PASSWORD, SCOPE
 
@@ -117,6 +119,45 @@ def test_a_decision_reads_the_resource_anew(scene: Scene, grant_type: str) -> No
         resources.deactivate(cx, scene.resource)
     with pytest.raises(InvalidScope):
         finish(scene, attempt)
+
+
+@pytest.mark.campaign
+@pytest.mark.only("postgresql", "SQLite has one writer")
+def test_a_resource_whose_tokens_become_opaque_leaves_no_signed_one(scene: Scene) -> None:
+    attempt = begin(scene, "password")
+
+    def write(cx: Connection, token_format: str) -> None:
+        resource = resources.by_id(cx, scene.resource.id)
+        resource_decisions.set_tokens(
+            *(cx, resource, scene.clock()),
+            address=None,
+            token_format=token_format,
+            token_seconds=None,
+            check=lambda *_: None,
+        )
+
+    def make_opaque() -> None:
+        with scene.database.begin() as cx:
+            write(cx, "opaque")
+
+    with scene.database.begin() as cx:
+        write(cx, "ES256")
+    with scene.database.begin() as cx:
+        write(cx, "opaque")
+        with pytest.raises(Overloaded):
+            finish(scene, attempt)
+    assert finish(scene, attempt).access_token.count(".") == 0
+    with scene.database.begin() as cx:
+        write(cx, "ES256")
+    with ThreadPoolExecutor(1) as thread:
+        with scene.database.begin() as cx:
+            response = grants.decide(cx, scene.directory.options, attempt, True, scene.clock())
+            waiting = thread.submit(make_opaque)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.5)
+        waiting.result(30)
+    with scene.database.read() as cx, pytest.raises(DeadToken):
+        tokens.state_of(cx, response.access_token).require_alive(scene.clock())
 
 
 @pytest.mark.parametrize("grant_type", ["client_credentials", EXCHANGE])

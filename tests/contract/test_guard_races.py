@@ -13,7 +13,7 @@ from muniment.database.connections import Database
 from muniment.directory.administration import decisions
 from muniment.directory.entries import resources
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import StillGuards, UnknownResource
+from muniment.directory.refusals import SignsTokens, StillGuards, UnknownResource
 from muniment.ground.clock import Instant
 from muniment.integration import guards
 from muniment.repository.store import repositories
@@ -93,6 +93,27 @@ def test_a_guard_is_stored_as_the_directory_spells_it_however_it_was_named(
     with pytest.raises(StillGuards):
         process.remove(later, now)
     process.remove(added, now)
+
+
+def test_what_issues_signed_tokens_guards_nothing_and_a_guard_issues_none(
+    processes: tuple[Process, Process], now: Instant
+) -> None:
+    process = processes[0]
+    with process.directory.begin() as cx:
+        decisions.initialise(cx, now)
+        guard, signing = (resources.add(cx, NAMES, name, now) for name in ("Guard", "Signing"))
+        resources.change(cx, signing, token_format="RS256")
+    process.add("main", guard.id, now)
+    with pytest.raises(SignsTokens, match="opaque"):
+        process.guard("main", signing.id)
+    with pytest.raises(SignsTokens):
+        process.add("other", signing.id, now)
+    with process.directory.begin() as cx, pytest.raises(StillGuards, match="opaque"):
+        guards.check_tokens(cx, process.repository.read, resources.by_id(cx, guard.id))
+    with process.directory.begin() as cx:
+        guards.check_tokens(cx, process.repository.read, resources.by_id(cx, signing.id))
+        resources.change(cx, signing, token_format="opaque")
+    process.guard("main", signing.id)
 
 
 @pytest.mark.parametrize("first", ["guard", "remove", "neither"])

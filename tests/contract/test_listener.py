@@ -53,7 +53,7 @@ def serving(
     """Serve in a thread, and say the port of plain HTTP, or that of HTTPS if ``secured``."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
     https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file), Crowd(1))
+    listeners = Listeners(https, http, listener.tls(made.cert_file, made.key_file), Crowd(1))
     stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
     serving = threading.Thread(
         target=listener.serve,
@@ -194,7 +194,8 @@ AT_ONCE: dict[str, tuple[list[bytes], int]] = {
 def remembering(recalled: list[bytes]) -> FastFront:
     """Make a front that knows the answer to ``QUESTION``, and notes when it gives it at once."""
 
-    def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+    def recall(requests: Sequence[tuple[Scope, bytes]], _context: object) -> list[bytes | None]:
+        bodies = [body for _, body in requests]
         if b"fail" in bodies:
             raise RuntimeError
         recalled.extend(body for body in bodies if body == QUESTION)

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,14 @@ from muniment import app
 from muniment.database import fair_queue, schema
 from muniment.database.audit import SYSTEM, acting
 from muniment.database.connections import Database, Half
+from muniment.directory.entries import editing, entries, oauth_clients, resources
+from muniment.directory.entries.oauth_clients import ClientSettings
+from muniment.directory.oauth import codes
+from muniment.directory.oauth.codes import Authorization
+from muniment.directory.sign_in import tickets
+from muniment.directory.sign_in.passwords import new_secret
 from muniment.ground import clock
+from muniment.ground.clock import SECOND
 from muniment.repository.store import repositories
 from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.objects.decisions import creation
@@ -32,6 +39,7 @@ from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.server import logs
 from tests.counting import Work, work
+from tests.office import page_ticket
 from tests.pages import Reader
 from tests.scenes import Loop, Person, Site, World, between
 
@@ -50,6 +58,8 @@ _GROUPS, _SEEN, _CLUBS, _ACLS = 8, 6, 40, 16
 """Groups there are, groups the reader is in, further groups of the member, and ACLs, each for one group to read."""
 
 _SUBJECTS, _VOLUMES = 10, 16
+
+_SERVICE = "counted-service"
 
 _WORDS: Mapping[str, Sequence[str]] = {
     "search": ("license", "conditions", "notice", "copyright"),
@@ -84,7 +94,10 @@ class Requests:
         self._site, self._reader, self._member = site, reader, member
         self._page = Reader(site, reader)
         self._headers = site.bearer(reader) | {"Accept": "application/json"}
-        self._fresh = iter([site.issue(reader)["access_token"] for _ in range(_TIMES)])
+        self._fresh, self._others = (
+            iter([site.issue(reader)["access_token"] for _ in range(_TIMES)]) for _ in range(2)
+        )
+        self._secret, self._codes = _add_service(site.world, reader)
         self._ids = iter(site.keywords("license", person=reader).ids)
 
     def kinds(self) -> Mapping[str, Callable[[int], httpx.Response]]:
@@ -98,6 +111,16 @@ class Requests:
         return {
             "tokeninfo": lambda _: site.tokeninfo(token),
             "tokeninfo, asked about this token for the first time": lambda _: site.tokeninfo(next(self._fresh)),
+            "introspection": lambda _: self._by_service("introspect", token=token),
+            "introspection, asked about this token for the first time": lambda _: self._by_service(
+                "introspect", token=next(self._others)
+            ),
+            "client credentials": lambda _: self._by_service(
+                "token", grant_type="client_credentials", scope=site.world.scope
+            ),
+            "token for a code": lambda _: self._by_service(
+                "token", grant_type="authorization_code", code=next(self._codes)
+            ),
             "metadata of an object": lambda _: self._get(f"{site.repository}/objects/{next(self._ids)}"),
             **{_named(kind): partial(self._posted, kind) for kind in KINDS},
             f"{plain.work}, the same once more": lambda _: self._posted(plain, 0),
@@ -107,6 +130,9 @@ class Requests:
             "page of hits": lambda n: self._page.http.get("/search", params={"q": _WORDS["page"][n]}),
             "page of hits, the same once more": lambda _: self._page.http.get("/search", params={"q": "license"}),
         }
+
+    def _by_service(self, path: str, **form: str) -> httpx.Response:
+        return self._site.http.post(f"{self._site.directory}/oauth2/{path}", data=form, auth=(_SERVICE, self._secret))
 
     def _get(self, address: str, **parameters: str) -> httpx.Response:
         return self._site.http.get(address, params=parameters, headers=self._headers)
@@ -144,6 +170,34 @@ def _named(kind: Kind) -> str:
 def _middle(answers: Sequence[tuple[httpx.Response, Work]]) -> Work:
     assert all(answer.status_code == 200 for answer, _ in answers)
     return Work(*(int(median(each)) for each in zip(*(cost for _, cost in answers[1:]), strict=True)))
+
+
+def _add_service(world: World, reader: Person) -> tuple[str, Iterator[str]]:
+    """A client with a made secret, whose default resource is the world's, and codes that the reader allowed it."""
+    secret, kept = new_secret()
+    with world.directory_db.begin() as cx:
+        now, names = world.clock(), world.names
+        client, user = (
+            editing.add_client(cx, _SERVICE, now, password_hash=kept),
+            entries.find_user(cx, names, reader.id),
+        )
+        oauth_clients.write(cx, client, ClientSettings(default_resource=world.resource_id), now)
+        resources.add_to_role(cx, resources.by_id(cx, world.resource_id), client)
+        ticket = tickets.parse(cx, names, page_ticket(cx, names, user.id, world.resource_id, now))
+        allowed = Authorization(
+            client_id=client.id,
+            user_id=user.id,
+            auth_time=now,
+            resource_id=world.resource_id,
+            scopes="openid",
+            told="",
+            redirect_address="",
+            challenge=None,
+            nonce=None,
+            ticket=ticket,
+            expires=now + codes.LONGEST_SECONDS * SECOND,
+        )
+        return secret, iter([codes.issue(cx, allowed) for _ in range(_TIMES)])
 
 
 def _fill(world: World) -> tuple[Person, Person]:

@@ -3,16 +3,13 @@
 ``MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_pages.py`` writes into the pages what the commands print now.
 """
 
-import os
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.pages import BLOCK, COMMAND, commands, run, shape
+from tests.e2e.pages import altered, commands, shape
 from tests.house.sources import ROOT
-from tests.servers import free_port
 
 PAGES = ("README.md", pytest.param("docs/first-day.md", marks=pytest.mark.campaign))
 
@@ -21,21 +18,7 @@ PAGES = ("README.md", pytest.param("docs/first-day.md", marks=pytest.mark.campai
 def test_the_commands_of_a_page_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
     if any("curl" in command for command in commands((ROOT / name).read_text())) and not shutil.which("curl"):
         pytest.skip("curl is not installed")
-    page = (ROOT / name).read_text("utf-8")
-    printed = iter(run(page, tmp_path, free_port()))
-    shown: list[tuple[str, str]] = []
-    ran: list[tuple[str, str]] = []
-
-    def step(match: re.Match[str]) -> str:
-        output = next(printed)
-        shown.append((match[1], shape(match[2])))
-        ran.append((match[1], shape(output)))
-        return f"$ {match[1]}\n{output}"
-
-    written = BLOCK.sub(lambda block: COMMAND.sub(step, block[0]), page)
-    if os.environ.get("MUNIMENT_WRITE_DOCS"):
-        (ROOT / name).write_text(written, "utf-8")
-    assert ran == shown, "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_pages.py"
+    assert not altered(name, tmp_path), "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_pages.py"
 
 
 def test_a_shape_forgets_what_varies_and_nothing_else() -> None:

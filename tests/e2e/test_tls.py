@@ -18,6 +18,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from muniment.ground import certificates, clock
 from muniment.ground.clock import SECOND
@@ -192,6 +193,60 @@ def test_the_own_cas_certificate_is_renewed_at_the_next_start(tmp_path: Path) ->
     with Server(data, free_port()) as running, running.client() as http:
         assert http.get("/health/ready").json()["certificate"]["days_left"] > 390
         assert "expires soon" not in running.log_text
+
+
+@pytest.mark.campaign
+def test_a_renewed_certificate_is_shown_by_every_worker_and_no_request_fails(tmp_path: Path) -> None:
+    first, second = (certificates.ensure(tmp_path / name, [], clock.now()) for name in ("first", "second"))
+    own = certificates.Certificates(tmp_path / "both.pem", tmp_path / "own.pem", tmp_path / "own-key.pem")
+    own.ca_file.write_bytes(first.ca_file.read_bytes() + second.ca_file.read_bytes())
+    shutil.copy(first.cert_file, own.cert_file)
+    shutil.copy(first.key_file, own.key_file)
+    data = tmp_path / "data"
+    initialised(data)
+    given = [f"web.certificate_file={own.cert_file}", f"web.key_file={own.key_file}", "web.workers=3"]
+    running = Server(data, free_port(), *(word for each in given for word in ("--set", each)))
+    trust = ssl.create_default_context(cafile=str(own.ca_file))
+    shown, failures, is_over = set[bytes](), list[str](), threading.Event()
+
+    def call() -> None:
+        while not is_over.is_set():
+            try:
+                with shaken(running, trust, "localhost") as connection:
+                    shown.add(connection.getpeercert(binary_form=True) or b"")
+                    connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+            except (OSError, AssertionError) as error:
+                failures.append(repr(error))
+
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    try:
+        until(lambda: running.has_logged("ready"), lambda: running.log_text)
+        for caller in callers:
+            caller.start()
+        shutil.copy(second.cert_file, own.cert_file)
+        until(lambda: running.log_text.count("replaced files cannot be used") == 3, lambda: running.log_text)
+        assert shown == {x509.load_pem_x509_certificate(first.cert_file.read_bytes()).public_bytes(Encoding.DER)}
+        shutil.copy(second.key_file, own.key_file)
+        newest = x509.load_pem_x509_certificate(second.cert_file.read_bytes()).public_bytes(Encoding.DER)
+
+        def only_newest() -> bool:
+            shown.clear()
+            until(lambda: bool(shown), lambda: str(failures))
+            return {shaken_certificate(running, trust) for _ in range(30)} == {newest}
+
+        until(only_newest, "a worker still shows the first")
+        assert failures == []
+    finally:
+        is_over.set()
+        for caller in callers:
+            caller.join(30)
+        running.kill()
+
+
+def shaken_certificate(server: Server, trust: ssl.SSLContext) -> bytes:
+    with shaken(server, trust, "localhost") as connection:
+        return connection.getpeercert(binary_form=True) or b""
 
 
 def test_a_search_of_a_user_trusts_the_system_s_cas_too_and_repeats_what_a_proxy_answered(tmp_path: Path) -> None:

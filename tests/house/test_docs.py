@@ -26,6 +26,7 @@ from tests.house.sources import ROOT
 INTERFACE = ROOT / "docs" / "interface.md"
 
 NOT_OVER_HTTP = {
+    directory_refusals.SignsTokens,
     directory_refusals.StillGuards,
     directory_refusals.UnknownClient,
     directory_refusals.UnknownSession,

@@ -1,6 +1,7 @@
 """Ours 23: administrators' programs find, make, change and remove OAuth clients, which the token endpoint obeys."""
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -166,3 +167,23 @@ def test_both_dialects_read_both_spellings(site: Site, dialect: str) -> None:
     if dialect == "v1":
         keys = ("redirect_urls", "access_token_life_time", "refresh_token_life_time")
     assert [shown[key] for key in keys] == [["a"], 5, 6]
+
+
+def test_a_client_with_the_name_of_an_address_is_reached_by_its_encoded_name(rest: Rest) -> None:
+    """ours 25: a Client ID Metadata Document's address is a client_id."""
+    name = f"https://{rest.site.world.word()}.example/app/meta data?v=1+2#x%2Fy"
+    longer, shorter = name + "/impersonation", name.rpartition("/")[0]
+    made = {each: rest.done("POST", "/oauthclients", {"id": each}) for each in (name, longer, shorter)}
+    for each, shown in made.items():
+        address = f"/oauthclients/{quote(each, safe='')}"
+        assert rest.done("GET", address) == shown | {"secret": None}
+        assert rest.done("GET", address.replace("%2F", "%2f"))["uuid"] == shown["uuid"]
+        rest.done("PUT", f"{address}/impersonation", {"allowImpersonation": each == longer})
+        partition = rest.site.directory_names.clients_partition
+        assert rest.done("GET", f"{address}@{partition}")["allowImpersonation"] is (each == longer)
+        assert rest.done("PATCH", address, {"description": each})["uuid"] == shown["uuid"]
+        assert rest.done("GET", f"/users/{quote(each, safe='')}@{partition}")["description"] == each
+    assert rest("GET", f"/oauthclients/{name}").status_code == 404, "not encoded, they are parts of a path"
+    rest.done("DELETE", f"/oauthclients/{quote(name, safe='')}")
+    assert rest("GET", f"/oauthclients/{quote(name, safe='')}").status_code == 404
+    assert rest.done("GET", f"/oauthclients/{quote(longer, safe='')}")["uuid"] == made[longer]["uuid"]

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.scenes import Served, Site
+from tests.peers.stage import Present, Stage
+from tests.scenes import Loop, Served, Site, World
+from tests.servers import Postgres, Sqlite
 
 
 @pytest.fixture(scope="module")
@@ -13,3 +15,15 @@ def served(site: Site) -> Iterator[Served]:
     running = Served(site)
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def stage(engine: Sqlite | Postgres, loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server with everything that a standard client may ask for. Tests restore what they change of it."""
+    folder = tmp_path_factory.mktemp("stage")
+    folder.chmod(0o700)
+    world = World(folder, engine.fresh("directory"), engine.fresh("repository"), Present())
+    made = Stage(world, loop)
+    yield made
+    made.close()
+    world.close()

@@ -1,7 +1,6 @@
-"""Other people's OAuth clients and feed readers agree with us, over real sockets and TLS."""
+"""Other people's feed readers, and curl, agree with us, over real sockets and TLS."""
 
 import shutil
-import ssl
 import subprocess
 from collections.abc import Callable
 from datetime import datetime
@@ -12,10 +11,6 @@ import fastfeedparser
 import feedparser
 import pytest
 import requests
-from authlib.integrations.httpx_client import OAuth2Client
-from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
-from oauthlib.oauth2 import InvalidGrantError, LegacyApplicationClient
-from requests_oauthlib import OAuth2Session
 
 from tests.scenes import Served, fulltext
 
@@ -56,67 +51,6 @@ def by_fastfeedparser(feed: bytes) -> Read:
 
 Reader = Callable[[bytes], Read]
 READERS = [pytest.param(read, id=read.__name__.removeprefix("by_")) for read in (by_feedparser, by_fastfeedparser)]
-
-
-def test_requests_oauthlib_gets_uses_and_refreshes_a_token(served: Served) -> None:
-    site, world = served.site, served.site.world
-    session = OAuth2Session(client=LegacyApplicationClient(world.client_id, scope=[world.scope]))
-    session.verify, session.trust_env = str(served.ca_file), False
-    token = session.fetch_token(
-        served.base + site.login,
-        username=world.reader.id,
-        password=world.reader.password,
-        client_id=world.client_id,
-        include_client_id=True,
-    )
-    assert token["token_type"] == "Bearer"
-    assert session.get(served.base + site.repository).status_code == 200
-    refreshed = session.refresh_token(served.base + site.login, client_id=world.client_id)
-    assert refreshed["access_token"] != token["access_token"]
-    assert refreshed["refresh_token"] == token["refresh_token"], "the client keeps the one it has"
-    assert session.get(served.base + site.repository).status_code == 200
-
-
-def test_requests_oauthlib_reads_our_refusal(served: Served) -> None:
-    world = served.site.world
-    session = OAuth2Session(client=LegacyApplicationClient(world.client_id, scope=[world.scope]))
-    session.verify, session.trust_env = str(served.ca_file), False
-    with pytest.raises(InvalidGrantError, match=r"."):
-        session.fetch_token(
-            served.base + served.site.login,
-            username=world.outsider.id,
-            password=world.outsider.password,
-            client_id=world.client_id,
-            include_client_id=True,
-        )
-
-
-@pytest.mark.parametrize("way", ["client_secret_basic", "client_secret_post"])
-def test_authlib_authenticates_a_confidential_client(served: Served, way: str) -> None:
-    site, world = served.site, served.site.world
-    session = AuthlibSession(
-        world.confidential_id, world.confidential_secret, scope=world.scope, token_endpoint_auth_method=way
-    )
-    session.verify, session.trust_env = str(served.ca_file), False
-    address = served.base + site.login
-    token = session.fetch_token(
-        address, username=world.reader.id, password=world.reader.password, grant_type="password"
-    )
-    assert session.get(served.base + site.repository).status_code == 200
-    refreshed = session.refresh_token(address, refresh_token=token["refresh_token"])
-    assert refreshed["access_token"] != token["access_token"]
-
-
-def test_authlib_over_httpx_is_a_public_client(served: Served) -> None:
-    site, world = served.site, served.site.world
-    with OAuth2Client(
-        world.client_id,
-        scope=world.scope,
-        token_endpoint_auth_method="none",
-        verify=ssl.create_default_context(cafile=served.ca_file),
-    ) as client:
-        client.fetch_token(served.base + site.login, username=world.reader.id, password=world.reader.password)
-        assert client.get(served.base + site.repository).status_code == 200
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -146,9 +146,8 @@ LANGUAGES = (
 def description(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The document as it is served, in a file."""
     file = tmp_path_factory.mktemp("described") / "openapi.json"
-    file.write_text(
-        httpx.get(f"{served.base}/openapi.json", verify=ssl.create_default_context(cafile=served.ca_file)).text
-    )
+    trusted = ssl.create_default_context(cafile=served.ca_file)
+    file.write_text(httpx.get(f"{served.base}/openapi.json", verify=trusted, timeout=60).text)
     return file
 
 

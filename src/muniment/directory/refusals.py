@@ -212,6 +212,10 @@ class StillGuards(Refusal):
     """Without the resource nobody could enter the repository that it guards."""
 
 
+class SignsTokens(Refusal):
+    """The resource's access tokens are JWTs, and whoever enters a repository is asked about at each request."""
+
+
 class CannotKnow(Refusal):
     """The repository runs elsewhere: nobody here knows what it uses. The command line can do it all the same."""
 

@@ -36,6 +36,8 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "settings": "Every setting with its default.",
     },
     "Build on it": {
+        "sign-people-in": "A web application whose people sign in here, and what happens when a right ends.",
+        "call-as-a-service": "A program that acts for itself: tokens, keys, what refusals mean, and your own API.",
         "interface": "Every address, what it takes and what it answers, clause by clause.",
         "requests": "A request for every address, with the answer that it gets.",
         "filters": "How every list is filtered, sorted and shown.",
@@ -45,6 +47,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
     "How it is made": {
         "benchmarks": "Speed and memory beside other servers, how good the hits are, and how both were measured.",
         "campaign": "The long tests, and known failures of other systems with the tests against them.",
+        "openid-plans": "The OpenID Foundation's basic and config plans, and the test for each of their cases.",
         "vocabulary": "The words that the product uses, each with one meaning.",
     },
 }

@@ -26,7 +26,7 @@ _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
 
 
-class CertificateProblem(Exception):
+class CertificateProblem(ValueError):
     """The message says why and what to do."""
 
 
@@ -58,11 +58,11 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
     return files
 
 
-def check_pair(cert_file: Path, key_file: Path) -> None:
+def load_pair(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
     """Raises CertificateProblem, OSError."""
     try:
         # Without this password, OpenSSL would ask a terminal for the password of an encrypted key, in every process.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")
+        context.load_cert_chain(cert_file, key_file, password=b"")
     except ssl.SSLError as error:
         raise CertificateProblem(
             f"{cert_file} and {key_file} cannot be used ({error.reason or error}): name a certificate chain and "

@@ -68,6 +68,11 @@ class Installation(msgspec.Struct, frozen=True):
     def certificate(self) -> Path:
         return Path(self.settings.web.certificate_file or self.tls / "server.pem")
 
+    @property
+    def certificate_names(self) -> list[str]:
+        """Those in a certificate of the local CA, beside the ones that each has."""
+        return [self.settings.web.host, *self.settings.web.certificate_names]
+
     gate = _Below("gate")
     """The folder of the gate's slots, which all processes share."""
 

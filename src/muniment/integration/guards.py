@@ -17,9 +17,10 @@ from muniment.directory import version_stamps
 from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import credentials, entries, resources
 from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import signed_tokens
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import CannotKnow, SignsIn, StillGuards
+from muniment.directory.refusals import CannotKnow, SignsIn, SignsTokens, StillGuards
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.bulk.exports import progress as unfinished_imports
@@ -130,7 +131,7 @@ def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
 ) -> repositories.Repository:
     """Without the ``directory``, nobody checks that the resource exists. An empty ``language`` stands for the
-    settings'. Raises UnknownResource, NameTaken, WrongValue.
+    settings'. Raises UnknownResource, SignsTokens, NameTaken, WrongValue.
     """
     guard_id = _guard_id(directory, resource_id)
     new_repository = repositories.add(repository, name, guard_id, "", now, language)
@@ -139,7 +140,9 @@ def add_repository(
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> str:
-    """As ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import is not finished)."""
+    """As ``add_repository``. Raises UnknownResource, SignsTokens, UnknownRepository, and InUse while an import is not
+    finished.
+    """
     guard_id = _guard_id(directory, resource_id)
     guarded = repositories.find(repository, name)
     if unfinished_imports.is_begun(repository, guarded):
@@ -149,8 +152,15 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
 
 
 def _guard_id(directory: Connection | None, resource_id: str) -> str:
-    """Spelt as in the directory; without it, as it is. Raises UnknownResource."""
+    """Spelt as in the directory; without it, as it is. Raises UnknownResource, and SignsTokens, as ``check_tokens``
+    raises StillGuards.
+    """
     if directory is None:
         return resource_id
     version_stamps.lock_rights(directory)
-    return resources.by_id(directory, resource_id).id
+    resource = resources.by_id(directory, resource_id)
+    if signed_tokens.signs(resource):
+        raise SignsTokens(
+            "This resource issues signed tokens, which live on until they expire: make them opaque, then let it guard."
+        )
+    return resource.id

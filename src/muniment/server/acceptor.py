@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from muniment.ground.renewal import Renewable
 from muniment.server import unread
 from muniment.server.guests import Guest, Guests
 from muniment.web.options import WebOptions
@@ -67,19 +68,15 @@ class Acceptor:
         self,
         listener_socket: socket.socket,
         protocol: Callable[[Guest], asyncio.BaseProtocol],
-        context: ssl.SSLContext | None,
+        tls: Renewable[ssl.SSLContext] | None,
         place: Place,
         guests: Guests,
         options: WebOptions,
     ) -> None:
         self._socket = listener_socket
         self._protocol = protocol
-        self._tls: dict[str, Any] = {}
-        if context is not None:
-            # The protocol ends a connection whose caller reads too slowly. By default, uvloop would end it before.
-            shutdown_seconds = unread.longest_seconds(options)
-            self._tls = {"ssl": context, "ssl_shutdown_timeout": shutdown_seconds}
-            self._tls["ssl_handshake_timeout"] = options.header_seconds
+        self._tls = tls
+        self._options = options
         self._place = place
         self._guests = guests
         self._loop = asyncio.get_running_loop()
@@ -134,9 +131,19 @@ class Acceptor:
     async def _shake_hands(self, connection: socket.socket, guest: Guest) -> bool:
         # A handshake that a stranger breaks off, or that finds no cipher both sides accept, is not logged.
         with contextlib.suppress(OSError):
-            await self._loop.connect_accepted_socket(partial(self._protocol, guest), connection, **self._tls)
+            await self._loop.connect_accepted_socket(partial(self._protocol, guest), connection, **self._secured())
             return True
         return False
+
+    def _secured(self) -> dict[str, Any]:
+        if self._tls is None:
+            return {}
+        return {
+            "ssl": self._tls.newest(),
+            "ssl_handshake_timeout": self._options.header_seconds,
+            # The protocol ends a connection whose caller reads too slowly. By default, uvloop would end it before.
+            "ssl_shutdown_timeout": unread.longest_seconds(self._options),
+        }
 
     def _shaken(self, connection: socket.socket, guest: Guest, handshake: "asyncio.Task[bool]") -> None:
         del self._handshakes[handshake]

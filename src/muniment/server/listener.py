@@ -7,6 +7,8 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
@@ -15,6 +17,8 @@ from starlette.types import ASGIApp
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from muniment.ground import certificates, renewal
+from muniment.ground.renewal import Renewable
 from muniment.server.acceptor import Acceptor, Crowd, Place
 from muniment.server.guests import Guest, Guests
 from muniment.server.protocol import protocol
@@ -29,8 +33,7 @@ class Listeners(NamedTuple):
 
     https: socket.socket
     http: socket.socket | None
-    cert_file: str
-    key_file: str
+    tls: Renewable[ssl.SSLContext]
     crowd: Crowd
 
 
@@ -56,17 +59,18 @@ def serve(
     place, guests = listeners.crowd.place(number), Guests(options)
     protocol_class = protocol(options, front, place, guests)
     servers = [
-        (_Server(app, options, protocol_class, secured, place, guests), listener)
-        for listener, secured in ((listeners.https, listeners), (listeners.http, None))
+        (_Server(app, options, protocol_class, tls, place, guests), listener)
+        for listener, tls in ((listeners.https, listeners.tls), (listeners.http, None))
         if listener is not None
     ]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, servers, stop, ready))
+        runner.run(_serve(app, servers, listeners.tls, stop, ready))
 
 
 async def _serve(
     app: ASGIApp,
     servers: "list[tuple[_Server, socket.socket]]",
+    tls: Renewable[ssl.SSLContext],
     stop: threading.Event,
     ready: Callable[[], None],
 ) -> None:
@@ -85,22 +89,41 @@ async def _serve(
                 if task.done():
                     task.result()
         ready()
+        looks = asyncio.create_task(_look(tls))
         finished: list[asyncio.Future[object]] = [*server_tasks, stop_waiter]
         await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*server_tasks)
+        looks.cancel()
     finally:
         stop.set()
         await lifespan.shutdown()
 
 
-def _tls(listeners: Listeners) -> ssl.SSLContext:
+async def _look(tls: Renewable[ssl.SSLContext]) -> None:
+    """So that the log tells of files that do not fit even if nobody calls, and no caller waits for the disk."""
+    while True:
+        await asyncio.sleep(renewal.LOOK_SECONDS)
+        await asyncio.to_thread(tls.newest)
+
+
+def tls(cert_file: Path, key_file: Path) -> Renewable[ssl.SSLContext]:
+    """New connections see the newest pair. Raises CertificateProblem, OSError."""
+    return Renewable(
+        [cert_file, key_file],
+        partial(_tls, cert_file, key_file),
+        "put a certificate chain and its own unencrypted key there, both PEM; until then the former ones are shown",
+    )
+
+
+def _tls(cert_file: Path, key_file: Path) -> ssl.SSLContext:
+    # A context of its own for each pair: one that has taken a certificate without its key shows neither.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Of TLS 1.2, allow only what TLS 1.3 has too: new keys for each connection, and authenticated encryption.
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
-    context.load_cert_chain(listeners.cert_file, listeners.key_file)
+    certificates.load_pair(context, cert_file, key_file)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -113,7 +136,7 @@ class _Server(uvicorn.Server):
         app: ASGIApp,
         options: WebOptions,
         protocol_class: type[HttpToolsProtocol],
-        secured: Listeners | None,
+        tls: Renewable[ssl.SSLContext] | None,
         place: Place,
         guests: Guests,
     ) -> None:
@@ -130,9 +153,9 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=options.keep_alive_seconds,
                 timeout_graceful_shutdown=options.stop_seconds,
-                ssl_context_factory=(lambda _config, _default: _tls(secured)) if secured else None,
             )
         )
+        self._tls = tls
         self._place = place
         self._guests = guests
         self._options = options
@@ -146,8 +169,7 @@ class _Server(uvicorn.Server):
 
         self.servers = []
         self._acceptors = [
-            Acceptor(each, connection, self.config.ssl, self._place, self._guests, self._options)
-            for each in sockets or ()
+            Acceptor(each, connection, self._tls, self._place, self._guests, self._options) for each in sockets or ()
         ]
         self.started = True
 

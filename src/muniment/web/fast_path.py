@@ -49,13 +49,13 @@ class FastPathAtOnce(Generic[H]):
     the endpoint answers.
 
     It records no security event. If it may change anything, the endpoint must be a ``FastEndpoint``, which answers its
-    errors. ``recall`` does so for several bodies, with None for what it cannot know without waiting.
+    errors. ``recall`` does so for several requests, with None for what it cannot know without waiting.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
     media_type: bytes
     headers: _Pairs
-    recall: Callable[[Sequence[bytes], H], Sequence[bytes | None]] | None = None
+    recall: Callable[[Sequence[tuple[Scope, bytes]], H], Sequence[bytes | None]] | None = None
 
 
 class AnswerAtOnce(NamedTuple):
@@ -93,7 +93,7 @@ class FastFront:
             if at_once.recall is None:
                 continue
             try:
-                recalled = at_once.recall([requests[place][1] for place in places], context)
+                recalled = at_once.recall([requests[place] for place in places], context)
             except Exception:  # noqa: BLE001, S112 - the ordinary way meets it again
                 continue
             for place, answer in zip(places, recalled, strict=True):

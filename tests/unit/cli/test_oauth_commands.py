@@ -49,7 +49,7 @@ def test_a_client_is_made_from_its_document(muniment: Muniment, tmp_path: Path) 
     file = tmp_path / "client.json"
     file.write_text(json.dumps(DOCUMENT))
     assert muniment("client", "add", "--document", str(file)).strip() == URL
-    assert f"{URL}\tpublic\tactive\tA tool\n" in muniment("client", "list")
+    assert f"{URL}\tpublic\tactive\t\tA tool\n" in muniment("client", "list")
     shown = settings(muniment, URL)
     assert shown["redirect_urls"] == "http://127.0.0.1/back, https://app.example.org/back"
     assert shown["denied_grants"] == "password, client_credentials, device_code, token_exchange"
@@ -94,6 +94,19 @@ def test_a_clients_name_has_up_to_255_characters_and_a_users_does_not(muniment: 
     muniment("client", "add", name + "x", code=Exit.REFUSED)
     muniment("partition", "add", "staff")
     muniment("group", "add", "x" * 121 + "@staff", code=Exit.REFUSED)
+
+
+def test_the_list_names_clients_that_may_do_what_is_advised_against(muniment: Muniment) -> None:
+    """RFC 9700 2.1.1, 2.4"""
+    for name in ("lax", "strict"):
+        muniment("client", "add", name, "--confidential")
+    muniment("client", "configure", "lax", "--pkce", "none")
+    muniment("client", "configure", "strict", "--deny", "password")
+    kinds = {line.split()[0]: " ".join(line.split()[1:]) for line in muniment("client", "list").splitlines() if line}
+    assert kinds["lax"] == "confidential active neither PKCE nor nonce, password grant"
+    assert kinds["strict"] == "confidential active"
+    muniment("client", "configure", "lax", "--deny", "authorization_code")
+    assert "neither PKCE" not in muniment("client", "list")
 
 
 def test_a_client_is_configured(muniment: Muniment, tmp_path: Path) -> None:

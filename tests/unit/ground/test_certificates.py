@@ -201,7 +201,8 @@ def test_days_left_are_whole_and_fewer_than_none_when_it_is_over(tmp_path: Path)
 def test_an_operators_pair_must_go_together_and_need_no_password(tmp_path: Path) -> None:
     one = certificates.ensure(tmp_path / "one", [], _real_now())
     two = certificates.ensure(tmp_path / "two", [], _real_now())
-    certificates.check_pair(one.cert_file, one.key_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificates.load_pair(context, one.cert_file, one.key_file)
     key = serialization.load_pem_private_key(one.key_file.read_bytes(), None)
     locked = tmp_path / "locked.pem"
     locked.write_bytes(
@@ -217,4 +218,4 @@ def test_an_operators_pair_must_go_together_and_need_no_password(tmp_path: Path)
         (one.cert_file, locked),
     ):
         with pytest.raises(CertificateProblem, match="unencrypted"):
-            certificates.check_pair(cert_file, key_file)
+            certificates.load_pair(context, cert_file, key_file)

@@ -92,8 +92,8 @@ def front(recall: Callable[[bytes], bytes | None], **options: Any) -> FastFront:
     settings = WebOptions(base_address="https://files.example.org", **options)
     made = FastFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
 
-    def recall_all(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
-        return [recall(body) for body in bodies]
+    def recall_all(requests: Sequence[tuple[Scope, bytes]], _context: object) -> list[bytes | None]:
+        return [recall(body) for _, body in requests]
 
     made.addresses = {"/dirws/hot": (FastPathAtOnce(recalled, JSON, HEADERS, recall_all), None)}
     return made
@@ -203,7 +203,8 @@ def test_an_answer_at_once_has_the_headers_and_the_line_of_every_answer() -> Non
 def test_requests_that_come_together_share_what_is_read_and_each_gets_its_own_answer() -> None:
     reads: list[Sequence[bytes]] = []
 
-    def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+    def recall(requests: Sequence[tuple[Scope, bytes]], _context: object) -> list[bytes | None]:
+        bodies = [body for _, body in requests]
         reads.append(bodies)
         return [body if body != b"unknown" else None for body in bodies]
 

@@ -69,20 +69,19 @@ def add_client(
         terminal.line(secret)
 
 
-@client_commands.reads("list", "Client", "Kind", "State", "Description")
+@client_commands.reads("list", "Client", "Kind", "State", "Allows", "Description")
 def list_clients(cx: Connection) -> Rows:
-    """List the clients."""
+    """List the clients, and which of them may sign people in by a password, or without PKCE and nonce."""
     listed = entries.listing(cx, entries.clients(cx), "user", limit=None)
     settings = oauth_clients.read(cx, [entry.id for entry in listed])
-    return [
-        (
-            entry.name,
-            "confidential" if entry.has_password or settings[entry.id].by_key else "public",
-            state_of(entry),
-            entry.description,
-        )
-        for entry in listed
-    ]
+    rows = []
+    for entry in listed:
+        own = settings[entry.id]
+        confidential = entry.has_password or own.by_key
+        allowed = ", ".join(oauth_clients.laxities(own, confidential=confidential))
+        kind = "confidential" if confidential else "public"
+        rows.append((entry.name, kind, state_of(entry), allowed, entry.description))
+    return rows
 
 
 @client_commands.writes("rename")

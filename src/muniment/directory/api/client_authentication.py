@@ -14,6 +14,7 @@ from muniment.directory.context import Directory
 from muniment.directory.oauth import assertions, clients
 from muniment.directory.oauth.clients import Client, ClientProof
 from muniment.directory.refusals import InvalidClient, InvalidTokenRequest
+from muniment.directory.sign_in import passwords
 from muniment.ground.refusals import Malformed
 from muniment.web.requests import bodies
 
@@ -43,7 +44,7 @@ async def authenticate(directory: Directory, client: Client, proof: ClientProof,
             client.settings.jwks, proof.client_id, proof.assertion, _audiences(directory, client), directory.clock()
         )
         await directory.transactions.write(assertions.use, client.id, assertion)
-    elif client.secret_hash is not None:
+    elif client.secret_hash is not None and not passwords.is_made_of(client.secret_hash, proof.secret or ""):
         asker = clients.asker(proof.client_id, address)
         check = directory.gate.check(client.secret_hash, proof.secret or "", asker, directory.clock())
         if not await asyncio.wrap_future(check):

@@ -1,13 +1,16 @@
-"""Answer token requests and tokeninfo by the short ways of ``web.fast_path`` (given 4.1, 4.3, decision 0057)."""
+"""Answer token requests, tokeninfo and introspection by the short ways of ``web.fast_path`` (given 4.1, 4.3, decision
+0057).
+"""
 
 from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.types import Scope
 
-from muniment.directory.api import oauth, spelling
+from muniment.directory.api import oauth, protocol, spelling
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
+from muniment.directory.oauth import introspection
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground import events
@@ -23,17 +26,34 @@ _HEADERS = (
 _REFRESH = b"refresh_token"
 
 
-def _recall(bodies: Sequence[bytes], directory: Directory) -> Sequence[bytes | None]:
+_FORM = b"application/x-www-form-urlencoded"
+
+
+def _recall(requests: Sequence[tuple[Scope, bytes]], directory: Directory) -> Sequence[bytes | None]:
     present = directory.transactions.glance_without_waiting(BOTH)
     if present is None:
-        return [None] * len(bodies)
+        return [None] * len(requests)
     marks, now = VersionStamps(*present), directory.clock()
-    return [token_verification.recall(directory.answers, marks, body, now) for body in bodies]
+    return [token_verification.recall(directory.answers, marks, body, now) for _, body in requests]
+
+
+def _recall_introspections(requests: Sequence[tuple[Scope, bytes]], directory: Directory) -> Sequence[bytes | None]:
+    present = directory.transactions.glance_without_waiting(BOTH)
+    if present is None:
+        return [None] * len(requests)
+    marks, now = VersionStamps(*present), directory.clock()
+    questions = (protocol.question_of(*each) for each in requests)
+    return [introspection.recall(directory.answers, marks, question, now) for question in questions]
 
 
 async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     present = await oauth.read_marks(directory)
     return token_verification.recall(directory.answers, present, body, directory.clock())
+
+
+async def _introspection(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    present = await oauth.read_marks(directory)
+    return introspection.recall(directory.answers, present, protocol.question_of(scope, body), directory.clock())
 
 
 @events.tells("sign-in", "pause", "impersonation")
@@ -61,8 +81,10 @@ def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
 
 TOKENINFO = FastPathAtOnce(_tokeninfo, b"application/json", _HEADERS, _recall)
 
-REFRESH = FastPathAtOnce(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
+INTROSPECTION = FastPathAtOnce(_introspection, _FORM, _HEADERS, _recall_introspections)
+
+REFRESH = FastPathAtOnce(_refresh, _FORM, _HEADERS)
 """A refresh leaves no security event: nobody signs in."""
 
-LOGIN = FastPath(_token, b"application/x-www-form-urlencoded", _HEADERS)
+LOGIN = FastPath(_token, _FORM, _HEADERS)
 """Not for forms of the sign-in page."""

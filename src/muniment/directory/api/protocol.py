@@ -8,12 +8,13 @@ from collections.abc import Collection, Mapping
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from muniment.directory.api import client_authentication, spelling
 from muniment.directory.context import Directory
 from muniment.directory.oauth import discovery, introspection, revocation, signing_keys
 from muniment.directory.oauth.clients import REFUSED
-from muniment.directory.oauth.introspection import Inquirer
+from muniment.directory.oauth.introspection import Asked, Inquirer
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -53,23 +54,38 @@ _CACHED = {
 @events.tells()
 async def introspect(request: Request, directory: Directory) -> Response:
     """Tell a confidential client, or a resource, whether a token lives."""
-    parameters = await _read(request)
-    asker = await _asker(request, directory, parameters)
-    told = await directory.transactions.read(
-        introspection.introspect,
-        directory.options,
-        asker,
-        parameters["token"],
-        directory.issuer,
-        directory.clock(),
-    )
-    return _json(msgspec.json.encode(told))
+    body = await bodies.raw_form(request)
+    parameters = _read(body)
+    proof = client_authentication.read(request, parameters)
+    asked, now = Asked(parameters["token"], directory.issuer), directory.clock()
+    document = None
+    if proof.secret:
+        memories, question = (directory.clients, directory.answers), question_of(request.scope, body)
+        document = await directory.transactions.read(
+            introspection.introspect_by_secret, directory.options, memories, question, proof, asked, now
+        )
+    if document is None:
+        client = await client_authentication.identify(directory, proof, caller_address(request))
+        if not client.confidential:
+            raise InvalidClient(REFUSED)
+        document = await directory.transactions.read(
+            introspection.introspect, directory.options, Inquirer(client), asked, now
+        )
+    return _json(document)
+
+
+def question_of(scope: Scope, body: bytes) -> tuple[bytes, bytes]:
+    """All of a request by which its introspection is answered: the Authorization header, and the body.
+
+    ``transport`` refuses a second such header.
+    """
+    return next((value for name, value in scope["headers"] if name == b"authorization"), b""), body
 
 
 @events.tells("revocation")
 async def revoke(request: Request, directory: Directory) -> Response:
     """End the grant of a token, for the client that holds it; any other text is answered alike."""
-    parameters = await _read(request)
+    parameters = _read(await bodies.raw_form(request))
     proof = client_authentication.read(request, parameters)
     client = await client_authentication.identify(directory, proof, caller_address(request))
     event = events.begin(request.scope, "revocation")
@@ -113,25 +129,12 @@ def metadata(directory: Directory, paths: Collection[str]) -> Response:
     return Response(msgspec.json.encode(document), headers=_CACHED, media_type="application/json")
 
 
-async def _read(request: Request) -> Mapping[str, str]:
+def _read(form: bytes) -> Mapping[str, str]:
     """A parameter without a value counts as missing. Raises InvalidTokenRequest."""
-    parameters = {name: value for name, value in (await bodies.form(request)).items() if value}
+    parameters = {name: value for name, value in bodies.form_fields(form, "The form").items() if value}
     if "token" not in parameters:
         raise InvalidTokenRequest("The parameter token is missing.")
     return parameters
-
-
-async def _asker(request: Request, directory: Directory, parameters: Mapping[str, str]) -> Inquirer:
-    """Raises InvalidClient."""
-    proof = client_authentication.read(request, parameters)
-    if proof.secret:
-        resource = await directory.transactions.read(introspection.resource_by_secret, proof)
-        if resource is not None:
-            return Inquirer(resource=resource)
-    client = await client_authentication.identify(directory, proof, caller_address(request))
-    if not client.confidential:
-        raise InvalidClient(REFUSED)
-    return Inquirer(client)
 
 
 def _json(document: bytes) -> Response:

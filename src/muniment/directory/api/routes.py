@@ -161,7 +161,12 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         "oauth", spelling.bearer, {"application/json": spelling.OAuthError}, lambda error_code: error_code.code
     )
     told = AnswerDescription(200, "What there is to tell.", {"application/json": {"type": "object"}})
-    introspection = Operation(protocol.introspect, body={FORM: _token_form("introspect")}, answers=(told,))
+    introspection = Operation(
+        protocol.introspect,
+        body={FORM: _token_form("introspect")},
+        answers=(told,),
+        at_once=fast_path.INTROSPECTION,
+    )
     own_revocation = Operation(
         protocol.revoke,
         body={FORM: _token_form("revoke")},

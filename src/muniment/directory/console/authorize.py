@@ -158,7 +158,7 @@ def _next_step(
     asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
     holder = _holder(cx, options.names, ticket, now)
     step = authorization.next_step(cx, options.names, asked, holder, now)
-    if holder is None:
+    if holder is None or step.kind == "go on":
         return step, {}
     return step, {
         "application": to.client.name,

@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
-from muniment.directory.entries import entries, resources, system
+from muniment.directory.entries import entries, oauth_clients, resources, system
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, NotSignedIn, UnknownAttribute
 from muniment.directory.sign_in import form as form_sign_in
@@ -21,6 +21,8 @@ from muniment.ground.refusals import Forged, Malformed
 from muniment.web.answers.browser import FormMark
 from muniment.web.answers.responses import ErrorCode, Table
 from muniment.web.requests import bodies
+
+_MOST_CLIENTS = 200
 
 CONSOLE: Table = {
     NotSignedIn: ErrorCode(303, "not_signed_in"),
@@ -97,7 +99,23 @@ def _overview(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) 
             }
             for resource in resources.all_resources(cx)
         ],
+        "clients": _lax_clients(cx),
+        "most_clients": _MOST_CLIENTS,
     }
+
+
+def _lax_clients(cx: Connection) -> list[dict[str, Any]]:
+    """The first ones by name that may do what RFC 9700 advises against."""
+    listed = [client for client in entries.listing(cx, entries.clients(cx), "user", limit=None) if client.live]
+    settings = oauth_clients.read(cx, [client.id for client in listed])
+    found = []
+    for client in listed:
+        own = settings[client.id]
+        allowed = oauth_clients.laxities(own, confidential=client.has_password or own.by_key)
+        if allowed:
+            found.append({"name": client.name, "allowed": ", ".join(allowed)})
+    # Those that bind a sign-in to no browser come first: a password is a switch that is on for all at first.
+    return sorted(found, key=lambda client: client["allowed"])[:_MOST_CLIENTS]
 
 
 def _attributes(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) -> dict[str, Any]:

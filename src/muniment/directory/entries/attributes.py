@@ -138,8 +138,7 @@ def first_texts_of_attributes(
     """Return the first value of each of these attributes, by entry and neutral name. What is not set is left out."""
     texts: dict[int, dict[str, str]] = {}
     for portion in portions(sorted(entry_ids)):
-        which = _values.c.entry_id.in_(portion), _values.c.name.in_(names), _values.c.position == 0
-        for entry_id, name, value in cx.execute(sa.select(*_values.c["entry_id", "name", "value"]).where(*which)):
+        for entry_id, name, value in _FIRST_TEXTS.all(cx, entries=portion, names=names):
             texts.setdefault(entry_id, {})[name] = value
     return texts
 
@@ -357,6 +356,13 @@ _STORED = (
 _KNOWN = {fold_name(name): name for name in (*_COMPUTED, *FLAGS, *_STORED)}
 _ADD = PreparedStatement(_values.insert())
 _ENTRIES: sa.BindParameter[int] = sa.bindparam("entries", expanding=True)
+_FIRST_TEXTS = PreparedStatement(
+    sa.select(*_values.c["entry_id", "name", "value"]).where(
+        _values.c.entry_id.in_(sa.bindparam("entries", expanding=True)),
+        _values.c.name.in_(sa.bindparam("names", expanding=True)),
+        _values.c.position == 0,
+    )
+)
 _OF_ENTRIES = PreparedStatement(
     sa.select(*_values.c["entry_id", "name", "value", "is_number"])
     .where(_values.c.entry_id.in_(_ENTRIES))

@@ -72,9 +72,7 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
     None locks the first entry's, so that an unknown user takes as long as a known one. Several may lock with
     ``shared``, while none changes the row: many users sign in with one client at one time.
     """
-    credentials = _credentials(
-        cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()
-    )
+    credentials = _credentials(_LOCK[shared].first(cx, entry=user_id))
     return None if user_id is None else credentials
 
 
@@ -102,6 +100,7 @@ _OF_CLIENT = oauth_clients.with_settings(
 _CLIENT = PreparedStatement(_OF_CLIENT.add_columns(version_stamps.GENERATION))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
+_LOCK = {shared: PreparedStatement(_CREDENTIALS.with_for_update(of=rows, read=shared)) for shared in (False, True)}
 _NOW = sa.bindparam("now", type_=sa.BigInteger)
 _SIGNED_IN = sa.func.coalesce(sa.bindparam("success", type_=sa.BigInteger), entry_table.c.signed_in)
 _NOTE = {

@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables, portions, required, required_columns
+from muniment.database.connections import PreparedStatement, directory_tables, portions, required, required_columns
 from muniment.database.statements import upsert
 from muniment.directory import audit
 from muniment.directory.entries.changes import touch
@@ -93,6 +93,16 @@ class ClientSettings(msgspec.Struct, frozen=True):
         return self.authentication == "private_key_jwt"
 
 
+def laxities(settings: ClientSettings, *, confidential: bool) -> list[str]:
+    """What an administrator should know of a client, because RFC 9700 (2.1.1, 2.4) advises against it."""
+    told = []
+    if confidential and settings.pkce == "none" and "authorization_code" not in settings.denied_grants:
+        told.append("neither PKCE nor nonce")
+    if "password" not in settings.denied_grants:
+        told.append("password grant")
+    return told
+
+
 DEFAULTS = ClientSettings()
 
 
@@ -103,6 +113,12 @@ def read(cx: Connection, client_ids: Sequence[int]) -> dict[int, ClientSettings]
         query = sa.select(*_COLUMNS, _settings.c.entry_id).where(_settings.c.entry_id.in_(portion))
         found |= {row[-1]: to_settings(row) for row in cx.execute(query)}
     return found
+
+
+def of(cx: Connection, client_id: int) -> ClientSettings:
+    """Of one client, by its entry's number."""
+    row = _OF_ONE.first(cx, client=client_id)
+    return DEFAULTS if row is None else to_settings(row)
 
 
 def impersonation_of(settings: ClientSettings) -> Impersonation:
@@ -156,6 +172,7 @@ WIDTH = len(ClientSettings.__struct_fields__)
 _LONGEST = 31_536_000
 _LONGEST_TEXT = 100_000
 _COLUMNS = _settings.c[ClientSettings.__struct_fields__]
+_OF_ONE = PreparedStatement(sa.select(*_COLUMNS).where(_settings.c.entry_id == sa.bindparam("client")))
 _NEW = upsert(_settings)
 _PUT = _NEW.on_conflict_do_update(
     index_elements=["entry_id"], set_={name: _NEW.excluded[name] for name in ClientSettings.__struct_fields__}

@@ -195,9 +195,9 @@ def with_secret(cx: Connection, resource_id: str, secret: str) -> Resource:
     return resource
 
 
-def by_id(cx: Connection, resource_id: str) -> Resource:
-    """The UUID may have any spelling. Raises UnknownResource."""
-    row = _BY_ID.first(cx, resource=_uuid(resource_id))
+def by_id(cx: Connection, resource_id: str, *, held: bool = False) -> Resource:
+    """The UUID may have any spelling. Raises UnknownResource; if ``held`` (until the commit) also while it changes."""
+    row = (_HELD if held else _BY_ID).first(cx, resource=_uuid(resource_id))
     if row is None:
         raise UnknownResource("There is no resource with this identifier.")
     return _to_resource(row)
@@ -482,7 +482,8 @@ _LONGEST_SIGNED = 3600
 _CHANGEABLE = frozenset(Resource.__struct_fields__) - {"id", "name", "built_in", "activated", "created"}
 _IMPERSONATED = Resource.__struct_fields__.index("impersonate_list")
 _COLUMNS = sa.select(*_resources.c[Resource.__struct_fields__])
-_BY_ID = PreparedStatement(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
+_ONE = _COLUMNS.where(_resources.c.id == sa.bindparam("resource"))
+_BY_ID, _HELD = map(PreparedStatement, (_ONE, _ONE.with_for_update(read=True, skip_locked=True)))
 _BY_NAME = PreparedStatement(_COLUMNS.where(_resources.c.name_key == sa.bindparam("name")))
 _ADMITS = PreparedStatement(
     sa.select(sa.literal(1))

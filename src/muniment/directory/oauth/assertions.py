@@ -114,10 +114,12 @@ def _verify(jwks: str, client_id: str, text: str, audiences: Collection[str], no
     if claims["iss"] != client_id or claims["sub"] != client_id or len(named) != 1 or named[0] not in audiences:
         raise ValueError
     seconds, expires = now // SECOND, _time(claims, "exp")
-    begun = max(_time(claims, "iat", seconds), _time(claims, "nbf", seconds))
-    if not seconds < expires <= seconds + _LONGEST_SECONDS or begun > seconds + _SKEW_SECONDS:
+    issued = _time(claims, "iat", seconds)
+    if "iat" in claims:  # Clients say an hour, which they need not mean (decision 0121).
+        expires = min(expires, issued + _LONGEST_SECONDS)
+    if not seconds < expires <= max(seconds, issued) + _LONGEST_SECONDS:
         raise ValueError
-    if expires - _time(claims, "iat", seconds) > _LONGEST_SECONDS:
+    if max(issued, _time(claims, "nbf", seconds)) > seconds + _SKEW_SECONDS:
         raise ValueError
     token_id = claims["jti"]
     if not isinstance(token_id, str) or not 1 <= len(token_id) <= _LONGEST_ID:

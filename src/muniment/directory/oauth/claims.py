@@ -32,7 +32,8 @@ SUPPORTED = (
 def of_user(cx: Connection, names: DirectoryNames, user: Entry, scopes: Collection[str]) -> dict[str, Any]:
     """``scopes`` have neutral names. The subject is the user's ``entryUUID``, which no later user gets."""
     told: dict[str, Any] = {"sub": user.uuid}
-    texts = attributes.first_texts_of_attributes(cx, [user.id], _TEXTS).get(user.id, {})
+    reads = "profile" in scopes or "email" in scopes
+    texts = attributes.first_texts_of_attributes(cx, [user.id], _TEXTS).get(user.id, {}) if reads else {}
     if "profile" in scopes:
         user_id = entries.shown_id(names, user)
         told |= {

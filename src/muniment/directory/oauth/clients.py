@@ -105,7 +105,7 @@ def require_unchanged(cx: Connection, client: Client) -> ClientSettings:
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(REFUSED)
-    settings = oauth_clients.read(cx, [client.id])[client.id]
+    settings = oauth_clients.of(cx, client.id)
     shown = client.settings
     if (settings.authentication, settings.jwks) != (shown.authentication, shown.jwks):
         raise InvalidClient(REFUSED)

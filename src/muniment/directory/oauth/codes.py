@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables, required, required_columns
+from muniment.database.connections import PreparedStatement, directory_tables, required, required_columns
 from muniment.directory import minting
 from muniment.directory.entries import system
 from muniment.ground.clock import SECOND, Instant
@@ -82,7 +82,7 @@ def fits(challenge: str | None, verifier: str | None) -> bool:
 def issue(cx: Connection, authorization: Authorization) -> str:
     """Return the code, which is not stored."""
     code, digest = minting.mint(system.key(cx, "tokens"), "code")
-    cx.execute(_codes.insert(), {"digest": digest, **msgspec.structs.asdict(authorization)})
+    _ISSUE.run_for_each(cx, [{"digest": digest, **msgspec.structs.asdict(authorization)}])
     return code
 
 
@@ -94,13 +94,15 @@ def parse(cx: Connection, code: str) -> bytes | None:
 
 def look_up(cx: Connection, digest: bytes, *, lock: bool = False) -> Authorization | None:
     """Also a code that has expired or was redeemed. With ``lock`` until the commit."""
-    query = sa.select(*_codes.c[Authorization.__struct_fields__]).where(_codes.c.digest == digest)
-    row = cx.execute(query.with_for_update() if lock else query).one_or_none()
-    return None if row is None else Authorization(**{**row._mapping, "ticket": bytes(row.ticket)})
+    row = (_LOCK if lock else _LOOK_UP).first(cx, code=digest)
+    if row is None:
+        return None
+    authorization = Authorization(**dict(zip(Authorization.__struct_fields__, row, strict=True)))
+    return msgspec.structs.replace(authorization, ticket=bytes(authorization.ticket))
 
 
 def redeem(cx: Connection, digest: bytes, grant_id: int) -> None:
-    cx.execute(_codes.update().where(_codes.c.digest == digest), {"grant_id": grant_id})
+    _REDEEM.run(cx, code=digest, grant=grant_id)
 
 
 def end_of(cx: Connection, client_id: int, resource_id: str | None = None) -> int:
@@ -117,3 +119,15 @@ def end_at(cx: Connection, resource_id: str) -> int:
 def purge(cx: Connection, now: Instant, limit: int) -> int:
     expired = sa.select(_codes.c.digest).where(_codes.c.expires < now - _KEPT_FOR).limit(limit)
     return cx.execute(_codes.delete().where(_codes.c.digest.in_(expired))).rowcount
+
+
+_ISSUE = PreparedStatement(_codes.insert())
+_FOUND = sa.select(*_codes.c[Authorization.__struct_fields__]).where(
+    _codes.c.digest == sa.bindparam("code", type_=sa.LargeBinary)
+)
+_LOOK_UP, _LOCK = PreparedStatement(_FOUND), PreparedStatement(_FOUND.with_for_update())
+_REDEEM = PreparedStatement(
+    _codes.update()
+    .where(_codes.c.digest == sa.bindparam("code", type_=sa.LargeBinary))
+    .values(grant_id=sa.bindparam("grant"))
+)

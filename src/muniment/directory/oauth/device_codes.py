@@ -6,7 +6,7 @@ may decide (decision 0120).
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -98,12 +98,14 @@ class Started(msgspec.Struct, frozen=True):
 
 
 def start(cx: Connection, client_id: int, scope: RequestedScope, place: str, now: Instant) -> Started:
-    """At one ``place``, a further device of a client ends the oldest that nobody has typed in. Raises Overloaded."""
+    """At one ``place``, a further device of a client ends the oldest that nobody has typed in; where the client has too
+    many, it ends that of the place that has most. Raises Overloaded if somebody has typed in all of them.
+    """
     living = (_devices.c.client_id == client_id, _devices.c.expires > now)
     here = sa.and_(*living, _devices.c.place == place, _devices.c.user_id.is_(None))
     surplus = sa.select(_devices.c.digest).where(here).order_by(_devices.c.expires.desc()).offset(MOST_OF_PLACE - 1)
     cx.execute(_devices.delete().where(_devices.c.digest.in_(surplus)))
-    if count_where(cx, *living) >= MOST_OF_CLIENT:
+    if count_where(cx, *living) >= MOST_OF_CLIENT and not _end_one_of_the_crowd(cx, living):
         raise Overloaded("Too many devices wait for their users.", INTERVAL_SECONDS)
     device_code, digest = minting.mint(system.key(cx, "tokens"), "device")
     user_code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
@@ -120,6 +122,15 @@ def start(cx: Connection, client_id: int, scope: RequestedScope, place: str, now
     }
     cx.execute(_devices.insert(), values)
     return Started(device_code, spell(user_code))
+
+
+def _end_one_of_the_crowd(cx: Connection, living: Sequence[sa.ColumnElement[bool]]) -> int:
+    waiting = (*living, _devices.c.user_id.is_(None))
+    crowded = sa.select(_devices.c.place).where(*waiting).group_by(_devices.c.place)
+    crowded = crowded.order_by(sa.func.count().desc(), sa.func.min(_devices.c.expires)).limit(1)
+    here = sa.and_(*waiting, _devices.c.place == crowded.scalar_subquery())
+    oldest = sa.select(_devices.c.digest).where(here).order_by(_devices.c.expires).limit(1)
+    return cx.execute(_devices.delete().where(_devices.c.digest == oldest.scalar_subquery())).rowcount
 
 
 def spell(user_code: str) -> str:

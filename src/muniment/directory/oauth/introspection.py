@@ -1,25 +1,33 @@
 """Tell a client or a resource whether a token lives, and of what (RFC 7662), and a client of its user (OpenID Connect
 Core 5.3).
+
+The bytes of an answer about a living token are remembered under both of the directory's marks (decision 0057), if the
+asker's secret was made by a computer: a digest of the question tells nobody such a secret.
 """
 
-from typing import Any
+import hashlib
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy.engine import Connection
 
+from muniment.directory import version_stamps
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.resources import Resource
-from muniment.directory.oauth import access, claims, scopes, signed_tokens, tokens
-from muniment.directory.oauth.clients import Client, ClientProof
+from muniment.directory.oauth import access, claims, clients, scopes, signed_tokens, tokens
+from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCache
+from muniment.directory.oauth.tokeninfo import ENTRY_BYTES, AnswerCache, TokenAnswer
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
     InsufficientScope,
+    InvalidClient,
     UnknownResource,
     UnparseableToken,
     WrongSecret,
 )
+from muniment.directory.sign_in import passwords
 from muniment.ground.clock import SECOND, Instant
 
 INACTIVE: dict[str, Any] = {"active": False}
@@ -44,35 +52,81 @@ class Inquirer(msgspec.Struct, frozen=True):
         return grant.client_id == self.client.id or bool(own and grant.resource_id == own)
 
 
-def resource_by_secret(cx: Connection, proof: ClientProof) -> Resource | None:
-    """The resource that shows its identifier and its secret as a client does; None if there is none."""
-    for reading in (proof, proof.raw):
-        if reading is not None and reading.secret:
-            try:
-                return resources.with_secret(cx, reading.client_id, reading.secret)
-            except (UnknownResource, WrongSecret):
-                continue
+class Asked(NamedTuple):
+    """A token that somebody asks about; the issuer is this directory."""
+
+    token: str
+    issuer: str
+
+
+def recall(
+    answers: AnswerCache, present: version_stamps.VersionStamps, question: tuple[bytes, bytes], now: Instant
+) -> bytes | None:
+    """None if ``introspect_by_secret`` must work it out, as with ``tokeninfo.recall``."""
+    remembered = answers.recall(_digest(question), present)
+    return remembered.document if remembered is not None and now < remembered.expires else None
+
+
+def introspect_by_secret(
+    cx: Connection,
+    options: DirectoryOptions,
+    memories: tuple[PublicClientCache, AnswerCache],
+    question: tuple[bytes, bytes],
+    proof: ClientProof,
+    asked: Asked,
+    now: Instant,
+) -> bytes | None:
+    """The answer as JSON, to who shows a secret that a computer made, and None to all others, who may be somebody yet.
+
+    It is remembered under the ``question``: the request's Authorization header and body, which never ask anything else.
+    """
+    remembered_clients, answers = memories
+    asker = _by_made_secret(cx, remembered_clients, proof)
+    if asker is None:
+        return None
+    state, told = _introspect(cx, options, asker, asked, now)
+    document = msgspec.json.encode(told)
+    if state is not None:
+        expires, weight = min(state.expires, state.grant.expires), len(document) + ENTRY_BYTES
+        answers.keep(_digest(question), TokenAnswer(document, expires), weight, state.marks)
+    return document
+
+
+def introspect(cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: Asked, now: Instant) -> bytes:
+    """The answer as JSON: the members of RFC 7662 2.2, and those of facts 3.5 that the token's scopes open."""
+    return msgspec.json.encode(_introspect(cx, options, asker, asked, now)[1])
+
+
+def _by_made_secret(cx: Connection, memory: PublicClientCache, proof: ClientProof) -> Inquirer | None:
+    readings = [reading for reading in (proof, proof.raw) if reading is not None and reading.secret]
+    for reading in readings:
+        try:
+            return Inquirer(resource=resources.with_secret(cx, reading.client_id, reading.secret or ""))
+        except (UnknownResource, WrongSecret):
+            continue
+    for reading in readings:
+        try:
+            client = clients.find(cx, memory, reading)
+        except InvalidClient:
+            continue
+        if client.secret_hash is not None and passwords.is_made_of(client.secret_hash, reading.secret or ""):
+            return Inquirer(client)
     return None
 
 
-def introspect(
-    cx: Connection,
-    options: DirectoryOptions,
-    asker: Inquirer,
-    token: str,
-    issuer: str,
-    now: Instant,
-) -> dict[str, Any]:
-    """The members of RFC 7662 2.2, and those of facts 3.5 that the token's scopes open."""
+def _introspect(
+    cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: Asked, now: Instant
+) -> tuple[tokens.TokenState | None, dict[str, Any]]:
+    """What there is to tell, and the state of a token that lives and is the asker's business."""
     try:
-        state = tokens.state_of(cx, token)
+        state = tokens.state_of(cx, asked.token)
         state.require_alive(now)
         grant = state.grant
         if not asker.may_know(grant):
-            return INACTIVE
+            return None, INACTIVE
         allowed = access.require(cx, grant.question, options.names)
     except (UnparseableToken, DeadToken, AccessEnded, UnknownResource):
-        return INACTIVE
+        return None, INACTIVE
     client = entries.by_id(cx, grant.client_id)
     granted = grant.scopes.split()
     spelt = scopes.spell(options.names, allowed.resource, granted)
@@ -86,14 +140,14 @@ def introspect(
         "token_type": "Bearer",
         "exp": min(state.expires, grant.expires) // SECOND,
         "iat": state.issued // SECOND,
-        "iss": issuer,
+        "iss": asked.issuer,
         "jti": state.token_id,
     }
     if allowed.resource is not None:
         told["aud"] = signed_tokens.audience(allowed.resource)
     if grant.actor_id is not None and (actor := entries.by_id(cx, grant.actor_id)) is not None:
         told["act"] = {"sub": actor.uuid}
-    return told
+    return state, told
 
 
 def userinfo(cx: Connection, options: DirectoryOptions, token: str, now: Instant) -> dict[str, Any]:
@@ -110,3 +164,9 @@ def userinfo(cx: Connection, options: DirectoryOptions, token: str, now: Instant
     if "openid" not in granted:
         raise InsufficientScope("This address needs a token with the scope openid.")
     return claims.of_user(cx, options.names, user, granted)
+
+
+def _digest(question: tuple[bytes, bytes]) -> bytes:
+    """Of another kind than tokeninfo's digests, beside which it is kept."""
+    header, body = question
+    return hashlib.blake2b(b"%d %b%b" % (len(header), header, body), digest_size=32, person=b"introspection").digest()

@@ -146,8 +146,10 @@ def key_set(cx: Connection, now: Instant) -> dict[str, list[dict[str, Any]]]:
 
 
 def sign(cx: Connection, claims: dict[str, Any], typ: str, now: Instant, algorithm: Algorithm = "RS256") -> str:
-    """A JWS in compact form, under the key that signs now. Makes the first key if there is none."""
-    row = _SIGNING.first(cx, algorithm=algorithm, now=now)
+    """A JWS in compact form, under the key that signs now, or first, should the clock have gone back. Makes the first
+    key if there is none.
+    """
+    row = _SIGNING.first(cx, algorithm=algorithm, now=now) or _FIRST.first(cx, algorithm=algorithm)
     if row is None:
         add_missing(cx, [generate(algorithm)], now)
         return sign(cx, claims, typ, now, algorithm)
@@ -219,14 +221,13 @@ def _import(algorithm: str, material: str | bytes) -> _Key:
 
 
 _SHOWN = sa.select(*_keys.c[PublishedKey.__struct_fields__])
+_WITH_PRIVATE = sa.select(_keys.c.kid).where(
+    _keys.c.algorithm == sa.bindparam("algorithm"), _keys.c.private.is_not(None)
+)
 _SIGNING = PreparedStatement(
-    sa.select(_keys.c.kid)
-    .where(
-        _keys.c.algorithm == sa.bindparam("algorithm"),
-        _keys.c.signs_from <= sa.bindparam("now", type_=sa.BigInteger),
-        _keys.c.private.is_not(None),
-    )
+    _WITH_PRIVATE.where(_keys.c.signs_from <= sa.bindparam("now", type_=sa.BigInteger))
     .order_by(_keys.c.signs_from.desc(), _keys.c.kid)
     .limit(1)
 )
+_FIRST = PreparedStatement(_WITH_PRIVATE.order_by(_keys.c.signs_from, _keys.c.kid).limit(1))
 _PUBLIC = PreparedStatement(sa.select(*_keys.c["algorithm", "public"]).where(_keys.c.kid == sa.bindparam("kid")))

@@ -1,6 +1,6 @@
 """What every grant type shares: the token request, its phases (decision 0032), and the response."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -10,14 +10,15 @@ from sqlalchemy.engine import Connection
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.oauth_clients import Made
 from muniment.directory.entries.resources import Resource
-from muniment.directory.oauth import scopes, signed_tokens, tokens
-from muniment.directory.oauth.access import AccessCache
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import access, scopes, signed_tokens, tokens
+from muniment.directory.oauth.access import AccessCache, Question
 from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCache
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.refusals import UnknownResource
+from muniment.directory.refusals import AccessEnded, InvalidGrant, InvalidScope, UnknownResource
 from muniment.directory.sign_in.line import Asker
 from muniment.ground.clock import SECOND, Instant
-from muniment.ground.refusals import Refusal
+from muniment.ground.refusals import Overloaded, Refusal
 
 B = TypeVar("B")
 
@@ -141,6 +142,28 @@ def scope_of(
     )
 
 
+def require_user(
+    cx: Connection,
+    options: DirectoryOptions,
+    client: Client,
+    made: Made,
+    question: Question,
+    granted: Collection[str],
+    sentence: str,
+) -> Entry:
+    """The user for whom a grant that they have allowed may be opened now, with these scopes. Raises InvalidGrant with
+    ``sentence``.
+    """
+    try:
+        resource, user = access.require(cx, question, options.names)
+        scopes.require_may_have(options.names, client.settings, made, resource, granted)
+    except (AccessEnded, InvalidScope, UnknownResource) as refusal:
+        raise InvalidGrant(sentence) from refusal
+    if not client.lets_sign_in(user):
+        raise InvalidGrant(sentence)
+    return user
+
+
 def signed_in(cx: Connection, names: DirectoryNames, user_id: int, resource_id: str) -> SignedIn | None:
     """``resource_id`` is that of a grant. None for a user or a resource that is gone."""
     user = entries.by_id(cx, user_id)
@@ -191,10 +214,18 @@ def issue(
     resource: Resource | None = None,
 ) -> TokenResponse:
     """The token expires with the grant at the latest. The client may be one that gets no refresh tokens. ``told`` is
-    what ``scopes.RequestedScope`` has to tell. Without the grant's ``resource``, it is read.
+    what ``scopes.RequestedScope`` has to tell. Without the grant's ``resource``, it is read. Raises Overloaded while it
+    changes, if its tokens are signed.
     """
     if resource is None and grant.resource_id:
         resource = resources.by_id(cx, grant.resource_id)
+    if resource is not None and signed_tokens.signs(resource):
+        # Whoever makes its tokens opaque finds this new grant, and ends it, or was there first. To wait for them, with
+        # locks that they want, could take for ever.
+        try:
+            resource = resources.by_id(cx, resource.id, held=True)
+        except UnknownResource as refusal:
+            raise Overloaded("The resource changes at this moment.", 1) from refusal
     return msgspec.structs.replace(
         _answer(cx, options, request, client, grant, resource, now),
         refresh_token=refresh_token if refresh_token and client.settings.allow_refresh_token else msgspec.UNSET,

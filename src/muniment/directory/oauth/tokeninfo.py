@@ -20,7 +20,7 @@ from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant, timestamp
 from muniment.ground.refusals import Refusal
 
-_ENTRY = 400
+ENTRY_BYTES = 400
 """About how many bytes a remembered answer takes beside its document."""
 
 
@@ -68,7 +68,7 @@ def tokeninfo_answer(
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
     expires = min(state.expires, state.grant.expires)
-    answers.keep(_digest(question), TokenAnswer(document, expires), len(document) + _ENTRY, state.marks)
+    answers.keep(_digest(question), TokenAnswer(document, expires), len(document) + ENTRY_BYTES, state.marks)
     return document
 
 

@@ -145,8 +145,9 @@ def open_grant(
     row |= {"source_id": source_id, "actor_source_id": actor_source_id}
     row["family"] = minting.family(token) if rotates else None
     del row["id"], row["expires"], row["narrowed"]
-    grant_id = cx.execute(grant_table.insert().returning(grant_table.c.id), row).scalar_one()
-    return msgspec.structs.replace(draft, id=grant_id), token
+    inserted = _OPEN_GRANT.first(cx, **{f"new_{name}": value for name, value in row.items()})
+    assert inserted is not None  # noqa: S101 - what was inserted is returned
+    return msgspec.structs.replace(draft, id=inserted[0]), token
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
@@ -314,17 +315,10 @@ def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant,
     return cx.execute(query).all()
 
 
-def allowed(cx: Connection, question: Question, now: Instant) -> list[str]:
-    """The scopes of each living grant that its user allowed in a browser."""
-    query = sa.select(grant_table.c.scopes).where(
-        grant_table.c.user_id == question.user_id,
-        grant_table.c.client_id == question.client_id,
-        grant_table.c.resource_id == question.resource_id,
-        grant_table.c.made == "authorization_code",
-        grant_table.c.revoked.is_(None),
-        grant_table.c.refresh_expires > now,
-    )
-    return list(cx.scalars(query.limit(_MOST_ALLOWED)))
+def allowed(cx: Connection, question: Question, now: Instant) -> set[str]:
+    """The scopes of living grants that their user allowed in a browser."""
+    about = {"user": question.user_id, "client": question.client_id, "resource": question.resource_id}
+    return {row[0] for row in _ALLOWED.all(cx, **about, now=now)}
 
 
 def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
@@ -372,6 +366,24 @@ _GRANT = grant_table.c[
     "authenticated",
     "actor_id",
 ]
+_OPENED = [name for name in grant_table.c.keys() if name not in ("id", "live_bound", "rotated")]  # noqa: SIM118
+_OPEN_GRANT = PreparedStatement(
+    grant_table.insert()
+    .values({name: sa.bindparam(f"new_{name}", type_=grant_table.c[name].type) for name in _OPENED})
+    .returning(grant_table.c.id)
+)
+_ALLOWED = PreparedStatement(
+    sa.select(grant_table.c.scopes)
+    .where(
+        grant_table.c.user_id == sa.bindparam("user"),
+        grant_table.c.client_id == sa.bindparam("client"),
+        grant_table.c.resource_id == sa.bindparam("resource"),
+        grant_table.c.made == "authorization_code",
+        grant_table.c.revoked.is_(None),
+        grant_table.c.refresh_expires > sa.bindparam("now"),
+    )
+    .limit(_MOST_ALLOWED)
+)
 _ADD_ACCESS_TOKEN = PreparedStatement(token_table.insert())
 _LIVE_OF_GRANT = (
     sa.select(token_table.c.expires)

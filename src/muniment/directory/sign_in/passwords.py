@@ -87,9 +87,9 @@ class PasswordGate:
         and no other check leaves, or the gate is closed; the future, if its check has to make room. A secret that
         ``new_secret`` made needs no turn and no slot.
         """
-        if password_hash is not None and password_hash.startswith(_KEYED):
+        if password_hash is not None and is_made(password_hash):
             answer: Future[bool] = Future()
-            answer.set_result(hmac.compare_digest(_keyed(password, password_hash.split("$")[2]), password_hash))
+            answer.set_result(is_made_of(password_hash, password))
             return answer
         check = _Check(password_hash, password, now, Future())
         with self._changed:
@@ -183,6 +183,16 @@ def new_secret() -> tuple[str, str]:
     """
     secret = secrets.token_urlsafe(_SECRET)
     return secret, _keyed(secret, secrets.token_hex(_KEY))
+
+
+def is_made(secret_hash: str) -> bool:
+    """Whether it is what is stored of a secret that ``new_secret`` made."""
+    return secret_hash.startswith(_KEYED)
+
+
+def is_made_of(secret_hash: str, secret: str) -> bool:
+    """Whether this is the secret of which this is stored, by ``new_secret``: it takes no turn at the gate."""
+    return is_made(secret_hash) and hmac.compare_digest(_keyed(secret, secret_hash.split("$")[2]), secret_hash)
 
 
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables, required
+from muniment.database.connections import PreparedStatement, directory_tables, required
 from muniment.directory import minting
 from muniment.directory.entries import system
 from muniment.directory.options import DirectoryNames
@@ -81,15 +81,15 @@ def parse(cx: Connection, names: DirectoryNames, text: str) -> bytes:
 
 def read(cx: Connection, names: DirectoryNames, text: str, now: Instant) -> Ticket:
     """Raises NotSignedIn if it is none, and ExpiredTicket if it has expired or was ended."""
-    row = cx.execute(_LIVE_TICKET, {"digest": parse(cx, names, text), "now": now}).one_or_none()
+    row = _LIVE_TICKET.first(cx, digest=parse(cx, names, text), now=now)
     if row is None:
         raise ExpiredTicket(names.expired_ticket)
-    return Ticket(**row._mapping)
+    return Ticket(**dict(zip(Ticket.__struct_fields__, row, strict=True)))
 
 
 def lives(cx: Connection, digest: bytes, now: Instant) -> bool:
     """Whether the ticket of this digest has neither ended nor expired."""
-    return cx.execute(_LIVE_TICKET, {"digest": digest, "now": now}).one_or_none() is not None
+    return _LIVE_TICKET.first(cx, digest=digest, now=now) is not None
 
 
 def end(cx: Connection, names: DirectoryNames, text: str) -> None:
@@ -155,8 +155,10 @@ _LIVE = (
         sa.exists().where(_source.c.digest == tickets.c.by_ticket, _source.c.expires > _NOW),
     ),
 )
-_LIVE_TICKET = sa.select(*tickets.c[Ticket.__struct_fields__]).where(
-    tickets.c.digest == sa.bindparam("digest", type_=sa.LargeBinary), *_LIVE
+_LIVE_TICKET = PreparedStatement(
+    sa.select(*tickets.c[Ticket.__struct_fields__]).where(
+        tickets.c.digest == sa.bindparam("digest", type_=sa.LargeBinary), *_LIVE
+    )
 )
 _SURPLUS = (
     sa.select(tickets.c.digest)

@@ -58,9 +58,14 @@ async def raw(request: Request, limit: int) -> bytes:
 
 async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
     """A parameter may come only once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
+    return form_fields(await raw_form(request, limit), "The form")
+
+
+async def raw_form(request: Request, limit: int = 65_536) -> bytes:
+    """What ``form_fields`` reads. Raises UnsupportedMediaType, TooLarge, TimedOut."""
     if media_type(request) != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("The body must be application/x-www-form-urlencoded.")
-    return form_fields(await raw(request, limit), "The form")
+    return await raw(request, limit)
 
 
 def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:

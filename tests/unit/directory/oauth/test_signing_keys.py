@@ -74,6 +74,18 @@ def test_the_first_key_is_made_when_something_is_to_be_signed(office: Office, no
     assert shown(office, now) == [] != [kid(sign(office, now))] == shown(office, now)
 
 
+def test_the_key_that_is_there_signs_also_when_the_clock_goes_back(keyed: Office, now: Instant) -> None:
+    old, new = KEYS["ES256"][0], KEYS["ES256"][1]
+    before = now - 60 * SECOND
+    assert kid(sign(keyed, before)) == old.kid
+    with keyed.db.begin() as cx:
+        signing_keys.rotate(cx, [new], now)
+    assert kid(sign(keyed, before)) == old.kid
+    purge(keyed, now + CACHED)
+    assert kid(sign(keyed, now)) == new.kid
+    assert {old.kid, new.kid} <= set(shown(keyed, now))
+
+
 def test_a_new_key_stands_in_the_set_before_it_signs_and_the_former_one_while_its_tokens_live(
     keyed: Office, now: Instant
 ) -> None:
@@ -116,6 +128,7 @@ def test_at_once_the_former_key_signs_no_more_and_its_private_half_is_gone(keyed
 
 
 def test_at_once_no_key_set_has_a_former_key_by_which_a_stranger_could_sign(keyed: Office, now: Instant) -> None:
+    """failures A15"""
     rsa, (first, second, third) = RSA.kid, KEYS["ES256"]
     before = sign(keyed, now)
     with keyed.db.begin() as cx:
@@ -144,6 +157,7 @@ def forged(header: dict[str, Any], signature: str = "") -> str:
 
 
 def test_no_forged_token_is_parsed(keyed: Office, now: Instant) -> None:
+    """failures A13, failures A14"""
     good, own = sign(keyed, now), kid(sign(keyed, now))
     pem = RSAKey.import_key(json.loads(RSA.public)).as_pem(private=False)
     unsigned = forged({"alg": "HS256", "typ": "at+jwt", "kid": RSA.kid})[:-1]
@@ -181,7 +195,7 @@ def test_no_forged_token_is_parsed(keyed: Office, now: Instant) -> None:
 
 @pytest.mark.parametrize("kid", ["\0", "a\0", "\ud800", "ä", "", "a" * 65, "a b", "a\n"])
 def test_a_kid_that_no_key_has_is_not_looked_up(keyed: Office, kid: str) -> None:
-    """PostgreSQL takes no text with NUL or half of a surrogate pair."""
+    """PostgreSQL takes no text with NUL or half of a surrogate pair (failures A13)."""
     text = forged({"alg": "ES256", "typ": "at+jwt", "kid": kid}, "AAAA")
     with counted(keyed.db) as sent, pytest.raises(UnparseableToken):
         read(keyed, text)

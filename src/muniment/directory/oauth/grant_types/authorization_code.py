@@ -7,13 +7,13 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import access, clients, codes, id_tokens, scopes, token_requests, tokens
+from muniment.directory.oauth import clients, codes, id_tokens, token_requests, tokens
 from muniment.directory.oauth.access import Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.codes import Authorization
 from muniment.directory.oauth.token_requests import GrantType, SignedIn, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import AccessEnded, InvalidGrant, InvalidScope, UnknownResource, UsedAgain
+from muniment.directory.refusals import InvalidGrant, UsedAgain
 from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND, Instant
 
@@ -86,16 +86,12 @@ def _require(
         or not tickets.lives(cx, authorization.ticket, now)
     ):
         raise InvalidGrant(_REFUSED)
-    question = Question(client.id, authorization.user_id, authorization.resource_id)
-    try:
-        resource, user = access.require(cx, question, options.names)
-        granted = authorization.scopes.split()
-        scopes.require_may_have(options.names, client.settings, "authorization_code", resource, granted)
-    except (AccessEnded, InvalidScope, UnknownResource) as refusal:
-        raise InvalidGrant(_REFUSED) from refusal
-    if not client.lets_sign_in(user):
-        raise InvalidGrant(_REFUSED)
-    return user
+    return token_requests.require_user(
+        *(cx, options, client, "authorization_code"),
+        Question(client.id, authorization.user_id, authorization.resource_id),
+        authorization.scopes.split(),
+        _REFUSED,
+    )
 
 
 AUTHORIZATION_CODE = GrantType(("code",), _look_up, None, _decide, made="authorization_code", signs_in=_signs_in)

@@ -5,7 +5,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import access, clients, device_codes, id_tokens, scopes, token_requests, tokens
+from muniment.directory.oauth import clients, device_codes, id_tokens, token_requests, tokens
 from muniment.directory.oauth.access import Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.device_codes import Device
@@ -13,13 +13,10 @@ from muniment.directory.oauth.token_requests import GrantType, SignedIn, TokenAt
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessDenied,
-    AccessEnded,
     AuthorizationPending,
     ExpiredDeviceCode,
     InvalidGrant,
-    InvalidScope,
     SlowDown,
-    UnknownResource,
 )
 from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND, Instant
@@ -98,14 +95,7 @@ def _require(cx: Connection, options: DirectoryOptions, client: Client, device: 
     if device.user_id is None or device.ticket is None or not tickets.lives(cx, device.ticket, now):
         raise InvalidGrant(_REFUSED)
     question = Question(client.id, device.user_id, device.resource_id)
-    try:
-        resource, user = access.require(cx, question, options.names)
-        scopes.require_may_have(options.names, client.settings, "device_code", resource, device.scopes.split())
-    except (AccessEnded, InvalidScope, UnknownResource) as refusal:
-        raise InvalidGrant(_REFUSED) from refusal
-    if not client.lets_sign_in(user):
-        raise InvalidGrant(_REFUSED)
-    return user
+    return token_requests.require_user(cx, options, client, "device_code", question, device.scopes.split(), _REFUSED)
 
 
 DEVICE_CODE = GrantType(("device_code",), _look_up, None, _decide, made="device_code", signs_in=_signs_in)

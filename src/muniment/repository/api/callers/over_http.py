@@ -5,13 +5,16 @@ Source: given 4.1, 4.3, 4.4, section 7.
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import msgspec
 import structlog
 
+from muniment.ground import renewal
 from muniment.ground.refusals import Overloaded
 from muniment.repository.api.callers.pairs import AccessToken, PairSignIn
 from muniment.repository.api.callers.tokeninfo import refusal_of
@@ -48,6 +51,14 @@ _failure = msgspec.json.Decoder(_Failure)
 _to_resource = msgspec.json.Decoder(_ToResource)
 
 
+@dataclass
+class _SharedClient:
+    """``requests`` counts those under way."""
+
+    http: httpx.AsyncClient
+    requests: int = 0
+
+
 class DirectoryElsewhere:
     """All addresses are derived from that of tokeninfo. An empty ``ca_file`` means the system's certificates.
 
@@ -62,13 +73,8 @@ class DirectoryElsewhere:
         match = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
         self._base = match[1] if match else ""
         self._client = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
-        self._http = httpx.AsyncClient(
-            verify=ssl.create_default_context(cafile=ca_file or None),
-            timeout=_SECONDS,
-            follow_redirects=False,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
-        )
+        self._trust = renewal.trust(ca_file)
+        self._clients: dict[ssl.SSLContext, _SharedClient] = {}
 
     async def tokeninfo(self, token: str, resource_id: str) -> bytes:
         """Raises NotSignedIn, DirectoryUnavailable."""
@@ -146,14 +152,16 @@ class DirectoryElsewhere:
         await self._send("DELETE", f"{self._base}/v1/authentication/oauth/{token}", b"", {})
 
     async def close(self) -> None:
-        await self._http.aclose()
+        for client in self._clients.values():
+            await client.http.aclose()
 
     async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
         content = bytearray()
         try:
             async with (
                 asyncio.timeout(_LONGEST_SECONDS),
-                self._http.stream(method, url, content=body or None, headers=dict(headers)) as response,
+                self._http() as http,
+                http.stream(method, url, content=body or None, headers=dict(headers)) as response,
             ):
                 async for piece in response.aiter_bytes():
                     content += piece
@@ -163,6 +171,34 @@ class DirectoryElsewhere:
             log.warning("directory unavailable", reason=f"{type(error).__name__}: {error}"[:200])
             raise DirectoryUnavailable("The directory that knows the callers cannot be reached.") from error
         return httpx.Response(response.status_code, headers=_retry_after(response), content=bytes(content))
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[httpx.AsyncClient]:
+        """That of the newest trust. One of a former trust is closed when the last request by it has ended."""
+        trust = self._trust.newest()
+        if trust not in self._clients:
+            self._clients[trust] = _SharedClient(_open(trust))
+        client = self._clients[trust]
+        client.requests += 1
+        try:
+            yield client.http
+        finally:
+            client.requests -= 1
+            newest = self._trust.newest()
+            for each, idle in [*self._clients.items()]:
+                if each is not newest and not idle.requests and each in self._clients:
+                    del self._clients[each]
+                    await idle.http.aclose()
+
+
+def _open(trust: ssl.SSLContext) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        verify=trust,
+        timeout=_SECONDS,
+        follow_redirects=False,
+        trust_env=False,
+        limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
+    )
 
 
 def _secret_of(file: str, resource_id: str) -> str:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -16,6 +17,8 @@ import msgspec
 import structlog
 
 from muniment.database import budgets
+from muniment.ground import renewal
+from muniment.ground.renewal import Renewable
 from muniment.repository.index_options import OpenSearchOptions
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 from muniment.repository.search.index.contract import EngineAway
@@ -210,13 +213,17 @@ class Cluster:
             raise ClusterAway("The setting 'repository.opensearch.address' names no OpenSearch.")
         if address.scheme == "https":
             try:
-                context = ssl.create_default_context(cafile=self._options.ca_file or None)
+                context = self._trust.newest()
             except OSError as error:
                 raise ClusterAway(
                     "The file of 'repository.opensearch.ca_file' holds no readable certificates."
                 ) from error
             return http.client.HTTPSConnection(address.hostname, address.port, timeout=_SECONDS, context=context)
         return http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
+
+    @cached_property
+    def _trust(self) -> Renewable[ssl.SSLContext]:
+        return renewal.trust(self._options.ca_file)
 
     def _sign_in(self) -> Mapping[str, str]:
         if self._headers is None:

@@ -20,8 +20,10 @@ import structlog
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
+from muniment.ground import renewal
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import NotStored
+from muniment.ground.renewal import Renewable
 from muniment.repository.content_options import PART_BYTES, S3Options
 from muniment.repository.refusals import StoreUnavailable
 from muniment.repository.store.content.s3.signing import S3Request, SigningKey
@@ -65,7 +67,7 @@ class ContentBucket:
         self._options, self._clock = options, clock
         self._prefix = f"{options.prefix}/" if options.prefix else ""
         self._opening = threading.Lock()
-        self._opened: S3Store | None = None
+        self._opened: tuple[bytes, S3Store] | None = None
         self._silent = False
         self._refuses_until = 0.0
         self._asking_again = threading.Lock()
@@ -158,11 +160,32 @@ class ContentBucket:
     @property
     def _store(self) -> S3Store:
         with self._opening:
-            if self._opened is None:
-                self._opened = self._open()
-            return self._opened
+            authority = self._authority()
+            if self._opened is None or self._opened[0] != authority:
+                self._opened = authority, self._open(authority)
+            return self._opened[1]
 
-    def _open(self) -> S3Store:
+    def _authority(self) -> bytes:
+        """The certificates that are trusted beside the system's; empty for none."""
+        if not self._options.ca_file:
+            return b""
+        try:
+            return self._renewable_authority.newest()
+        except (OSError, ValueError) as error:
+            raise StoreUnavailable("The CA certificates of the content store's settings cannot be read.") from error
+
+    @cached_property
+    def _renewable_authority(self) -> Renewable[bytes]:
+        file = Path(self._options.ca_file)
+
+        def read() -> bytes:
+            authority = file.read_bytes()
+            _trust(authority)
+            return authority
+
+        return Renewable([file], read, renewal.TRUST_TO_DO)
+
+    def _open(self, authority: bytes) -> S3Store:
         options, credentials = self._options, self._credentials
         key: dict[str, str | None] = {"access_key_id": credentials.access_key, "secret_access_key": credentials.secret}
         key |= {"token": None, "expires_at": None}
@@ -172,8 +195,8 @@ class ContentBucket:
             "timeout": f"{_REQUEST_SECONDS}s",
             "user_agent": "muniment",
         }
-        if options.ca_file:
-            client["root_certificate"] = _read_file(options.ca_file)
+        if authority:
+            client["root_certificate"] = authority
 
         # Every option is named here: the library would take a missing one from a variable of the environment.
         return S3Store(
@@ -213,9 +236,7 @@ class ContentBucket:
         connection: http.client.HTTPConnection
         with self.asking():
             if parts.scheme == "https":
-                trust = ssl.create_default_context()
-                if self._options.ca_file:
-                    trust.load_verify_locations(cadata=_read_file(self._options.ca_file).decode("ascii", "replace"))
+                trust = _trust(self._authority())
                 connection = http.client.HTTPSConnection(parts.netloc, timeout=_SMALL_SECONDS, context=trust)
             else:
                 connection = http.client.HTTPConnection(parts.netloc, timeout=_SMALL_SECONDS)
@@ -304,6 +325,14 @@ class ObjectWriter:
                 self._bucket.abort(upload)
         except NotStored as refusal:
             log.warning("an unfinished upload stays for now", name=self._name, reason=refusal.sentence)
+
+
+def _trust(authority: bytes) -> ssl.SSLContext:
+    """Raises OSError, ValueError."""
+    trust = ssl.create_default_context()
+    if authority:
+        trust.load_verify_locations(cadata=authority.decode("ascii", "replace"))
+    return trust
 
 
 def _read_file(path: str) -> bytes:

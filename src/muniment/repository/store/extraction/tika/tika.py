@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from muniment.ground import renewal
+from muniment.ground.renewal import Renewable
 from muniment.repository.extraction_options import ExtractionOptions
 from muniment.repository.store.extraction.findings import Poisoned, Stopped, Unreadable, Unsupported
 
@@ -167,7 +169,9 @@ class TikaServer:
         try:
             plain.settimeout(float(self._options.tika_seconds))
             connection.sock = (
-                self._tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False) if is_tls else plain
+                self._tls.newest().wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+                if is_tls
+                else plain
             )
         except OSError as error:
             plain.close()
@@ -175,8 +179,8 @@ class TikaServer:
         return connection
 
     @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=self._options.tika_ca_file or None)
+    def _tls(self) -> Renewable[ssl.SSLContext]:
+        return renewal.trust(self._options.tika_ca_file)
 
     def _secret(self) -> dict[str, str]:
         secret, file = self._options.tika_secret, self._options.tika_secret_file
