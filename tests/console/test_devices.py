@@ -194,6 +194,21 @@ def test_devices_whose_users_decide_now_are_not_ended_for_others(
     assert [refused(device.poll()) for device in devices] == ["authorization_pending"] * 2
 
 
+def test_where_no_address_has_a_crowd_a_further_device_ends_none(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever has many addresses would end everybody's."""
+    monkeypatch.setattr(device_codes, "MOST_OF_CLIENT", 2)
+    devices = []
+    for number in (1, 2):
+        app.browser = app.scene.new_browser(address=f"198.51.100.{number}")
+        devices.append(Device(app))
+    stranger = app.scene.new_browser(address="198.51.100.3")
+    answer = stranger.post("/dirws/oauth2/device_authorization", data={"client_id": "app", "scope": SCOPE})
+    assert answer.status_code == 503
+    assert [refused(device.poll()) for device in devices] == ["authorization_pending"] * 2
+
+
 @pytest.mark.parametrize("how", ["no mark", "another site"])
 def test_a_forged_word_allows_nothing(device: Device, how: str) -> None:
     page = device.type()

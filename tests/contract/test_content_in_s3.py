@@ -289,6 +289,12 @@ def test_only_a_store_whose_ca_is_named_is_trusted(s3: S3Server, tmp_path: Path)
         kept = store.put([b"x"])
         assert list(ContentBucket(options, now).uploads("content/")) == []
         assert list(store.older_than(EVER)) == [kept.key]
+        bundle = tmp_path / "bundle.pem"
+        bundle.write_bytes("# Prüfstelle\n".encode() + tls.ca_file.read_bytes())
+        assert server.store(tmp_path / "s3", server.options(ca_file=str(bundle))).put([b"y"])
+        bundle.write_bytes(b"")
+        with pytest.raises(StoreUnavailable, match="CA certificates"):
+            server.store(tmp_path / "s3", server.options(ca_file=str(bundle))).put([b"z"])
 
 
 # The lock, on both databases

@@ -37,6 +37,10 @@ def test_everybody_learns_who_they_are(rest: Rest) -> None:
     shown_by_token = rest.done("GET", "/currentuser", headers={"Authorization": f"Bearer {token}"})
     assert (shown_by_token["user"]["id"], shown_by_token["isAdmin"]) == (person.id, False)
     assert rest("GET", f"/users/{person.id}", headers={"Authorization": f"Bearer {token}"}).status_code == 403
+    with site.world.clock.shift(60):
+        site.ask_token(person, scope=site.administration_scope)
+        shown_again = rest.done("GET", "/currentuser", headers={"Authorization": f"Bearer {token}"})
+    assert shown_again["user"] == rest.done("GET", f"/users/{person.id}"), "with their last sign-in"
 
 
 def test_the_first_valid_credential_counts(rest: Rest) -> None:

@@ -222,6 +222,9 @@ def test_a_role_gets_no_more_members_than_can_be_sent_back(rest: Rest, monkeypat
         assert "at most 2 direct members" in refused.text
     whole = rest.done("GET", role)
     assert members(rest.done("PUT", role, whole), "users") == [f"ann@{partition}", f"ben@{partition}"]
+    monkeypatch.setattr(access_roles, "MOST", 1)
+    assert rest("POST", f"{role}/members", {"users": named[:1]}).status_code == 204, "who is in it already"
+    assert members(rest.done("PUT", role, {"accessRoleMembers": {"users": named[:1]}}), "users") == [f"ann@{partition}"]
 
 
 def test_the_whole_role_is_sent_back_with_more_members_or_fewer(rest: Rest) -> None:

@@ -1,6 +1,7 @@
 """Files that somebody replaces while this process runs: a certificate and its key, or the certificates of a CA."""
 
 import ssl
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,13 +32,17 @@ class Renewable(Generic[T]):
         self._refused: _State | None = None
         self._told: _State | None = None
         self._look_at = time.monotonic() + LOOK_SECONDS
+        self._looking = threading.Lock()
         self._newest = make()
 
     def newest(self) -> T:
         """Without files, always the first."""
-        if self._files and time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + LOOK_SECONDS
-            self._look()
+        if self._files and time.monotonic() >= self._look_at and self._looking.acquire(blocking=False):
+            try:
+                self._look_at = time.monotonic() + LOOK_SECONDS
+                self._look()
+            finally:
+                self._looking.release()
         return self._newest
 
     def _look(self) -> None:

@@ -99,12 +99,13 @@ class Started(msgspec.Struct, frozen=True):
 
 def start(cx: Connection, client_id: int, scope: RequestedScope, place: str, now: Instant) -> Started:
     """At one ``place``, a further device of a client ends the oldest that nobody has typed in; where the client has too
-    many, it ends that of the place that has most. Raises Overloaded if somebody has typed in all of them.
+    many, it ends that of the place that has most. Raises Overloaded if no place has a crowd that nobody has typed in.
     """
     living = (_devices.c.client_id == client_id, _devices.c.expires > now)
     here = sa.and_(*living, _devices.c.place == place, _devices.c.user_id.is_(None))
     surplus = sa.select(_devices.c.digest).where(here).order_by(_devices.c.expires.desc()).offset(MOST_OF_PLACE - 1)
-    cx.execute(_devices.delete().where(_devices.c.digest.in_(surplus)))
+    # Asked again of each row: somebody may type it in meanwhile.
+    cx.execute(_devices.delete().where(_devices.c.digest.in_(surplus), _devices.c.user_id.is_(None)))
     if count_where(cx, *living) >= MOST_OF_CLIENT and not _end_one_of_the_crowd(cx, living):
         raise Overloaded("Too many devices wait for their users.", INTERVAL_SECONDS)
     device_code, digest = minting.mint(system.key(cx, "tokens"), "device")
@@ -127,10 +128,13 @@ def start(cx: Connection, client_id: int, scope: RequestedScope, place: str, now
 def _end_one_of_the_crowd(cx: Connection, living: Sequence[sa.ColumnElement[bool]]) -> int:
     waiting = (*living, _devices.c.user_id.is_(None))
     crowded = sa.select(_devices.c.place).where(*waiting).group_by(_devices.c.place)
+    crowded = crowded.having(sa.func.count() > max(1, MOST_OF_PLACE // 10))
     crowded = crowded.order_by(sa.func.count().desc(), sa.func.min(_devices.c.expires)).limit(1)
     here = sa.and_(*waiting, _devices.c.place == crowded.scalar_subquery())
     oldest = sa.select(_devices.c.digest).where(here).order_by(_devices.c.expires).limit(1)
-    return cx.execute(_devices.delete().where(_devices.c.digest == oldest.scalar_subquery())).rowcount
+    oldest = oldest.with_for_update(skip_locked=True)
+    unclaimed = _devices.c.digest == oldest.scalar_subquery(), _devices.c.user_id.is_(None)
+    return cx.execute(_devices.delete().where(*unclaimed)).rowcount
 
 
 def spell(user_code: str) -> str:

@@ -1,7 +1,7 @@
 """Access roles: whom does a resource let in? Each resource has one, called ``Access to <resource name>``."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -257,17 +257,17 @@ def _change_parts(cx: Connection, call: Call, resource: Resource, body: WrittenA
             key: listed for key in _KINDS if (listed := getattr(body.access_role_members, key)) is not msgspec.UNSET
         }
         kinds = [kind for key in given for kind in _KINDS[key]]
-        resource_decisions.set_role_members(cx, resource, _read_members(cx, call.directory.options, given), kinds)
-        _check_size(cx, resource)
+        members = _read_members(cx, call.directory.options, given)
+        with _bounded(cx, resource):
+            resource_decisions.set_role_members(cx, resource, members, kinds)
 
 
 def _add_members(cx: Connection, _: Caller, call: Call, body: RoleMembers) -> str:
     resource = _find(cx, call)
     entries_named = _read_members(cx, call.directory.options, msgspec.structs.asdict(body))
-    with audit.decision(cx, "access role changed", resource.target):
+    with audit.decision(cx, "access role changed", resource.target), _bounded(cx, resource):
         for entry in entries_named:
             resources.add_to_role(cx, resource, entry)
-    _check_size(cx, resource)
     return access_roles.name(call.names, resource)
 
 
@@ -299,9 +299,12 @@ def _read_members(cx: Connection, options: DirectoryOptions, given: dict[str, Se
     return [_read_member(cx, options, _KINDS[key], member) for key, listed in given.items() for member in listed]
 
 
-def _check_size(cx: Connection, resource: Resource) -> None:
-    """Raises TooLarge."""
-    if access_roles.count_members(cx, resource) > MOST:
+@contextmanager
+def _bounded(cx: Connection, resource: Resource) -> Iterator[None]:
+    """Raises TooLarge if the block makes a role larger than may be; one that is may get smaller."""
+    before = access_roles.count_members(cx, resource)
+    yield
+    if access_roles.count_members(cx, resource) > max(MOST, before):
         raise TooLarge(f"An access role has at most {MOST} direct members: let in a group, a unit or a partition.")
 
 

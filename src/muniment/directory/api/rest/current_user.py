@@ -8,6 +8,7 @@ from muniment.directory.api.rest import entry_objects
 from muniment.directory.api.rest.callers import Caller, RequiredRight
 from muniment.directory.api.rest.calls import Call, Method, Row
 from muniment.directory.api.rest.entry_objects import UserObject
+from muniment.directory.entries import entries
 from muniment.directory.options import DirectoryNames
 
 
@@ -25,7 +26,9 @@ async def show(call: Call) -> Response:
 
 
 def _show(cx: Connection, caller: Caller, names: DirectoryNames, *, as_keys: bool) -> CurrentUser:
-    (user,) = entry_objects.users(cx, names, [caller.user], as_keys=as_keys)
+    # When somebody signed in last is no part of what is remembered of a caller.
+    present = entries.by_id(cx, caller.user.id) or caller.user
+    (user,) = entry_objects.users(cx, names, [present], as_keys=as_keys)
     return CurrentUser(user, caller.administers, caller.administers)
 
 

@@ -152,7 +152,7 @@ class DirectoryElsewhere:
         await self._send("DELETE", f"{self._base}/v1/authentication/oauth/{token}", b"", {})
 
     async def close(self) -> None:
-        for client in self._clients.values():
+        for client in [*self._clients.values()]:
             await client.http.aclose()
 
     async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:

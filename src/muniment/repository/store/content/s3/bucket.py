@@ -180,6 +180,8 @@ class ContentBucket:
 
         def read() -> bytes:
             authority = file.read_bytes()
+            if not authority.strip():
+                raise ValueError(f"{file} is empty")
             _trust(authority)
             return authority
 
@@ -331,7 +333,7 @@ def _trust(authority: bytes) -> ssl.SSLContext:
     """Raises OSError, ValueError."""
     trust = ssl.create_default_context()
     if authority:
-        trust.load_verify_locations(cadata=authority.decode("ascii", "replace"))
+        trust.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
     return trust
 
 
