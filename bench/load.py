@@ -13,12 +13,22 @@ from urllib.parse import urlsplit
 
 from bench.processes import Program
 
-_SCRIPT = """
+_BEGIN = """
 local counter = 0
 function setup(thread)
   counter = counter + 1
+  table.insert(threads, thread)
   thread:set("place", counter)
 end
+function count(right, status, body)
+  if not right then
+    bad = bad + 1
+    if first == "" then first = status .. " " .. string.sub(body, 1, 300) end
+  end
+end
+"""
+
+_SCRIPT = """
 function init(args)
   bad, first, at, seen = 0, "", (place - 1) * 7, 0
   token = tokens[place]
@@ -50,10 +60,7 @@ function response(status, headers, body)
       if string.find(body, text, 1, true) then right = true end
     end
   end
-  if not right then
-    bad = bad + 1
-    if first == "" then first = status .. " " .. string.sub(body, 1, 300) end
-  end
+  count(right, status, body)
 end
 """
 
@@ -73,12 +80,6 @@ end
 
 
 _FLOW = """
-local counter = 0
-function setup(thread)
-  counter = counter + 1
-  table.insert(threads, thread)
-  thread:set("place", counter)
-end
 function init(args)
   bad, first, code = 0, "", nil
 end
@@ -97,10 +98,7 @@ function response(status, headers, body)
   else
     code, right = nil, status == 200 and string.find(body, wanted[1], 1, true) ~= nil
   end
-  if not right then
-    bad = bad + 1
-    if first == "" then first = status .. " " .. string.sub(body, 1, 300) end
-  end
+  count(right, status, body)
 end
 """
 
@@ -164,9 +162,8 @@ def run(
     threads = connections if chains else min(connections, 2)
     if core is not None and not chains:
         threads = 1
-    script = _values(requests, wanted, chains, most // threads, numbered)
-    script += _SCRIPT.replace("counter = counter + 1", "counter = counter + 1\n  table.insert(threads, thread)")
-    return _measured(script + _REPORT, requests[0].address, programs, seconds, (threads, connections), core, tolerated)
+    script = _values(requests, wanted, chains, most // threads, numbered) + _BEGIN + _SCRIPT + _REPORT
+    return _measured(script, requests[0].address, programs, seconds, (threads, connections), core, tolerated)
 
 
 def flows(
@@ -178,7 +175,7 @@ def flows(
     The rate and the CPU time are those of flows, the times those of requests. Raises as ``run`` does.
     """
     count = len(authorize)
-    script = _values([*authorize, exchange], [wanted], (), 0, 0) + _FLOW + _REPORT
+    script = _values([*authorize, exchange], [wanted], (), 0, 0) + _BEGIN + _FLOW + _REPORT
     each = _measured(script, exchange.address, programs, seconds, (count, count), None, 0.0)
     return replace(each, rate=each.rate / 2, cpu=each.cpu * 2, count=each.count // 2)
 

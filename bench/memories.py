@@ -70,6 +70,7 @@ def caps(data: Data) -> list[Cap]:
     settings = data.opened().settings
     return [
         *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
+        Cap("who calls the directory by REST", f"{_limit('administration'):,}"),
         Cap("callers whose seconds are counted", f"{fair_queue._MOST_REMEMBERED:,} a kind of question"),
         Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
         Cap("search documents, read", f"{cache._BYTES / 1e6:g} MB"),
@@ -101,7 +102,7 @@ def caps(data: Data) -> list[Cap]:
 
 
 def _limit(field: str) -> int:
-    """Return the cap of a memory of the directory, in bytes."""
+    """Return the cap of a memory of the directory: bytes, or entries where each weighs one."""
     made: Any = {each.name: each.default_factory for each in dataclasses.fields(Directory)}[field]
     limit: int = made()._room
     return limit

@@ -141,14 +141,15 @@ class FacetCounter:
     def _in_buckets(self, query: Query, facet: BoundFacet) -> list[int]:
         """One question counts all ranges of whole numbers that have both ends, unless they overlap."""
         conditions = [bucket.condition for bucket in facet.buckets]
-        closed = sorted(filter(None, map(_closed_range, conditions)))
+        ranges = [_closed_range(condition) for condition in conditions]
+        closed = sorted(filter(None, ranges))
         if len(closed) < _SEVERAL or any(one[1] > other[0] for one, other in itertools.pairwise(closed)):
             return [self._hits(query, condition) for condition in conditions]
         self._note(len(closed))
         counts = self._searcher.in_ranges(query, facet.name, closed)
         return [
-            self._hits(query, condition) if (range_ := _closed_range(condition)) is None else counts.get(range_[0], 0)
-            for condition in conditions
+            self._hits(query, condition) if range_ is None else counts.get(range_[0], 0)
+            for condition, range_ in zip(conditions, ranges, strict=True)
         ]
 
     def _hits(self, query: Query, condition: Condition) -> int:
