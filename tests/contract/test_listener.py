@@ -53,7 +53,7 @@ def serving(
     """Serve in a thread, and say the port of plain HTTP, or that of HTTPS if ``secured``."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
     https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-    listeners = Listeners(https, http, listener.tls(made.cert_file, made.key_file), Crowd(1))
+    listeners = Listeners(https, http, listener.renewable_tls(made.cert_file, made.key_file), Crowd(1))
     stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
     serving = threading.Thread(
         target=listener.serve,

@@ -81,7 +81,7 @@ def showing(folder: Path, workers: int = 1) -> Iterator[int]:
     stop, crowd, threads = threading.Event(), Crowd(workers), []
     for worker in range(workers):
         ready = threading.Event()
-        tls = listener.tls(folder / "server.pem", folder / "server-key.pem")
+        tls = listener.renewable_tls(folder / "server.pem", folder / "server-key.pem")
         # Each has a socket of its own for the same queue: a server closes its own when it stops.
         listeners = Listeners(https.dup(), None, tls, crowd)
         given = (answer, listeners, msgspec.convert({}, WebOptions), stop, ready.set, None, worker)
@@ -174,7 +174,7 @@ def test_a_process_that_starts_between_two_files_shows_the_pair_that_its_parent_
     monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.0)
     first, second = made
     place(tmp_path, first)
-    inherited = listener.tls(tmp_path / "server.pem", tmp_path / "server-key.pem")
+    inherited = listener.renewable_tls(tmp_path / "server.pem", tmp_path / "server-key.pem")
     former = inherited.newest()
     place(tmp_path, second, key=first)
     assert inherited.newest() is former

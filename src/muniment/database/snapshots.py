@@ -20,7 +20,7 @@ class _WithoutAnswer(Protocol):
 
 
 def of_snapshot(connection: Connection, question: Hashable, ask: Callable[[Connection], T]) -> T:
-    """Ask once in each snapshot, and in a transaction that writes each time, but in a block of ``together``."""
+    """Ask once in each snapshot, and in a transaction that writes each time, but in a block of ``run_together``."""
     answered = connection.get_execution_options().get(ANSWERED)
     if answered is None:
         return ask(connection)
@@ -31,7 +31,7 @@ def of_snapshot(connection: Connection, question: Hashable, ask: Callable[[Conne
 
 
 @contextmanager
-def together(connection: Connection) -> Iterator[None]:
+def run_together(connection: Connection) -> Iterator[None]:
     """The block writes nothing that ``of_snapshot`` is asked for in it. What it runs without an answer
     (``PreparedStatement``) it does not read: this is run at its end, each statement once with all its rows.
     """

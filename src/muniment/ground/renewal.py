@@ -67,7 +67,7 @@ class Renewable(Generic[T]):
 TRUST_TO_DO = "put certificates of CAs there (PEM); until then the former ones are trusted"
 
 
-def trust(ca_file: str) -> Renewable[ssl.SSLContext]:
+def renewable_trust(ca_file: str) -> Renewable[ssl.SSLContext]:
     """For connections to a server whose certificate these CAs have signed; without a file, the system's. A CA that is
     not in the file any more is not trusted by new connections. Raises OSError.
     """

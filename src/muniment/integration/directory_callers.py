@@ -89,7 +89,9 @@ def token_question(directory: Directory) -> Ask:
         with _address_refusals():
             now_marks = VersionStamps(*directory.transactions.glance_at_once(BOTH))
             question = f"{resource_id} {token}".encode("utf-8", "surrogatepass")
-            remembered = tokeninfo.recall(directory.answers, now_marks, question, directory.clock())
+            remembered = tokeninfo.recall(
+                directory.answers, now_marks, tokeninfo.question_digest(question), directory.clock()
+            )
             if remembered is not None:
                 return remembered
             with directory.transactions.database.read() as cx:

@@ -108,7 +108,7 @@ async def _look(tls: Renewable[ssl.SSLContext]) -> None:
         await asyncio.to_thread(tls.newest)
 
 
-def tls(cert_file: Path, key_file: Path) -> Renewable[ssl.SSLContext]:
+def renewable_tls(cert_file: Path, key_file: Path) -> Renewable[ssl.SSLContext]:
     """New connections see the newest pair. Raises CertificateProblem, OSError."""
     return Renewable(
         [cert_file, key_file],

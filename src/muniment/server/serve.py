@@ -150,10 +150,10 @@ def _listeners(installation: Installation, data: DataFolder) -> Listeners:
                     f"{key}: {file} cannot be read. Name a readable PEM file, or leave both settings empty.",
                     Exit.REFUSED,
                 )
-        tls = listener.tls(Path(cert_file), Path(key_file))
+        tls = listener.renewable_tls(Path(cert_file), Path(key_file))
     else:
         certificate = certificates.ensure(installation.tls, installation.certificate_names, data.now)
-        tls = listener.tls(certificate.cert_file, certificate.key_file)
+        tls = listener.renewable_tls(certificate.cert_file, certificate.key_file)
     https = _bind(web.host, web.port, "web.port", "--port")
     http = _bind(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
     return Listeners(https, http, tls, Crowd(web.workers))

@@ -91,11 +91,11 @@ def test_the_files_are_looked_at_from_time_to_time(tmp_path: Path, monkeypatch: 
 
 def test_without_files_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.0)
-    trust = renewal.trust("")
+    trust = renewal.renewable_trust("")
     assert trust.newest() is trust.newest()
 
 
 def test_a_file_without_certificates_is_refused_at_first(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     with pytest.raises(OSError, match=r"PEM|CERTIFICATE|SSL"):
-        renewal.trust(str(tmp_path / "ca.pem"))
+        renewal.renewable_trust(str(tmp_path / "ca.pem"))

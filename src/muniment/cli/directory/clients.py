@@ -77,9 +77,8 @@ def list_clients(cx: Connection) -> Rows:
     rows = []
     for entry in listed:
         own = settings[entry.id]
-        confidential = entry.has_password or own.by_key
-        allowed = ", ".join(oauth_clients.laxities(own, confidential=confidential))
-        kind = "confidential" if confidential else "public"
+        allowed = ", ".join(oauth_clients.laxities(own, has_secret=entry.has_password))
+        kind = "confidential" if own.is_confidential(has_secret=entry.has_password) else "public"
         rows.append((entry.name, kind, state_of(entry), allowed, entry.description))
     return rows
 
@@ -127,7 +126,7 @@ def set_client(
 def show_client(cx: Connection, name: ClientName) -> Rows:
     """Show what is set of a client, and how it authenticates."""
     entry = entries.find_client(cx, name)
-    return client_settings.rows(oauth_clients.read(cx, [entry.id])[entry.id])
+    return client_settings.rows(oauth_clients.settings_of(cx, entry.id))
 
 
 @client_commands.writes("configure")
@@ -148,7 +147,7 @@ def configure_client(
 ) -> str:
     """Say how a client may get tokens, and for what. What it may no longer have ends."""
     entry = entries.find_client(cx, name)
-    settings = oauth_clients.read(cx, [entry.id])[entry.id]
+    settings = oauth_clients.settings_of(cx, entry.id)
     changes = client_settings.changed(
         *(cx, data.settings.directory.names, settings),
         redirects=redirects,
@@ -179,7 +178,7 @@ def set_secret(
     secret, password_hash = passwords.new_secret()
     with data.begin("directory") as cx:
         entry = entries.find_client(cx, name)
-        settings = msgspec.structs.replace(oauth_clients.read(cx, [entry.id])[entry.id], authentication="secret")
+        settings = msgspec.structs.replace(oauth_clients.settings_of(cx, entry.id), authentication="secret")
         client_decisions.set_settings(cx, entry, settings, data.now, secret_hash=password_hash)
         if end_sessions:
             decisions.sign_out(cx, entry, data.now)

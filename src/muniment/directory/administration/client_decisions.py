@@ -41,7 +41,7 @@ def set_settings(
     if settings.by_key and not settings.jwks:
         raise BadAttribute("A client that authenticates by private_key_jwt needs its public keys (jwks).")
     version_stamps.lock_rights(cx)
-    former = oauth_clients.read(cx, [client.id])[client.id]
+    former = oauth_clients.settings_of(cx, client.id)
     if former.by_key and not settings.by_key and secret_hash is msgspec.UNSET:
         raise BadAttribute("The client has no secret: give it one, or say that it is public.")
     if settings != former:

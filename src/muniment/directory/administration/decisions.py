@@ -180,7 +180,7 @@ def set_password(cx: Connection, user: Entry, password_hash: str | None, now: In
     """
     is_client = user.partition_built_in == CLIENTS
     with somebody_administers(cx), audit.decision(cx, "password set", user.target):
-        if is_client and password_hash is not None and oauth_clients.read(cx, [user.id])[user.id].by_key:
+        if is_client and password_hash is not None and oauth_clients.settings_of(cx, user.id).by_key:
             raise BadAttribute("The client authenticates by private_key_jwt, so it has no secret.")
         editing.set_password_hash(cx, user, password_hash, now)
         return SessionCount(0, tickets.end_of(cx, user.id, now)) if is_client else sessions.end_of(cx, user, now)

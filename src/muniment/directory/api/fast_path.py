@@ -2,7 +2,9 @@
 0057).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.types import Scope
@@ -10,8 +12,8 @@ from starlette.types import Scope
 from muniment.directory.api import oauth, protocol, spelling
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
-from muniment.directory.oauth import introspection
 from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.directory.oauth.tokeninfo import QuestionDigest
 from muniment.directory.version_stamps import BOTH, VersionStamps
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
@@ -24,36 +26,30 @@ _HEADERS = (
 )
 
 _REFRESH = b"refresh_token"
-
-
 _FORM = b"application/x-www-form-urlencoded"
 
+_Digest: TypeAlias = Callable[[Scope, bytes], QuestionDigest]
 
-def _recall(requests: Sequence[tuple[Scope, bytes]], directory: Directory) -> Sequence[bytes | None]:
+
+def _tokeninfo(_scope: Scope, body: bytes) -> QuestionDigest:
+    return token_verification.question_digest(body)
+
+
+def _recall(digest: _Digest, requests: Sequence[tuple[Scope, bytes]], directory: Directory) -> Sequence[bytes | None]:
     present = directory.transactions.glance_without_waiting(BOTH)
     if present is None:
         return [None] * len(requests)
     marks, now = VersionStamps(*present), directory.clock()
-    return [token_verification.recall(directory.answers, marks, body, now) for _, body in requests]
+    return [token_verification.recall(directory.answers, marks, digest(*each), now) for each in requests]
 
 
-def _recall_introspections(requests: Sequence[tuple[Scope, bytes]], directory: Directory) -> Sequence[bytes | None]:
-    present = directory.transactions.glance_without_waiting(BOTH)
-    if present is None:
-        return [None] * len(requests)
-    marks, now = VersionStamps(*present), directory.clock()
-    questions = (protocol.question_of(*each) for each in requests)
-    return [introspection.recall(directory.answers, marks, question, now) for question in questions]
-
-
-async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+async def _answer(digest: _Digest, scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     present = await oauth.read_marks(directory)
-    return token_verification.recall(directory.answers, present, body, directory.clock())
+    return token_verification.recall(directory.answers, present, digest(scope, body), directory.clock())
 
 
-async def _introspection(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
-    present = await oauth.read_marks(directory)
-    return introspection.recall(directory.answers, present, protocol.question_of(scope, body), directory.clock())
+def _from_memory(digest: _Digest, media_type: bytes) -> FastPathAtOnce[Directory]:
+    return FastPathAtOnce(partial(_answer, digest), media_type, _HEADERS, partial(_recall, digest))
 
 
 @events.tells("sign-in", "pause", "impersonation")
@@ -79,9 +75,9 @@ def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
     return None if sign_in.is_form(form, directory) else form
 
 
-TOKENINFO = FastPathAtOnce(_tokeninfo, b"application/json", _HEADERS, _recall)
+TOKENINFO = _from_memory(_tokeninfo, b"application/json")
 
-INTROSPECTION = FastPathAtOnce(_introspection, _FORM, _HEADERS, _recall_introspections)
+INTROSPECTION = _from_memory(protocol.question_digest, _FORM)
 
 REFRESH = FastPathAtOnce(_refresh, _FORM, _HEADERS)
 """A refresh leaves no security event: nobody signs in."""

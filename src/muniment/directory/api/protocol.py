@@ -14,7 +14,8 @@ from muniment.directory.api import client_authentication, spelling
 from muniment.directory.context import Directory
 from muniment.directory.oauth import discovery, introspection, revocation, signing_keys
 from muniment.directory.oauth.clients import REFUSED
-from muniment.directory.oauth.introspection import Asked, Inquirer
+from muniment.directory.oauth.introspection import AskedToken, Inquirer
+from muniment.directory.oauth.tokeninfo import QuestionDigest
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -57,12 +58,12 @@ async def introspect(request: Request, directory: Directory) -> Response:
     body = await bodies.raw_form(request)
     parameters = _read(body)
     proof = client_authentication.read(request, parameters)
-    asked, now = Asked(parameters["token"], directory.issuer), directory.clock()
+    asked, now = AskedToken(parameters["token"], directory.issuer), directory.clock()
     document = None
     if proof.secret:
-        memories, question = (directory.clients, directory.answers), question_of(request.scope, body)
+        memories, digest = (directory.clients, directory.answers), question_digest(request.scope, body)
         document = await directory.transactions.read(
-            introspection.introspect_by_secret, directory.options, memories, question, proof, asked, now
+            introspection.introspect_by_secret, directory.options, memories, digest, proof, asked, now
         )
     if document is None:
         client = await client_authentication.identify(directory, proof, caller_address(request))
@@ -74,12 +75,13 @@ async def introspect(request: Request, directory: Directory) -> Response:
     return _json(document)
 
 
-def question_of(scope: Scope, body: bytes) -> tuple[bytes, bytes]:
-    """All of a request by which its introspection is answered: the Authorization header, and the body.
+def question_digest(scope: Scope, body: bytes) -> QuestionDigest:
+    """That of all of a request by which its introspection is answered: the Authorization header, and the body.
 
     ``transport`` refuses a second such header.
     """
-    return next((value for name, value in scope["headers"] if name == b"authorization"), b""), body
+    header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    return introspection.question_digest(header, body)
 
 
 @events.tells("revocation")

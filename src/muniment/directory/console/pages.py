@@ -110,8 +110,7 @@ def _lax_clients(cx: Connection) -> list[dict[str, Any]]:
     settings = oauth_clients.read(cx, [client.id for client in listed])
     found = []
     for client in listed:
-        own = settings[client.id]
-        allowed = oauth_clients.laxities(own, confidential=client.has_password or own.by_key)
+        allowed = oauth_clients.laxities(settings[client.id], has_secret=client.has_password)
         if allowed:
             found.append({"name": client.name, "allowed": ", ".join(allowed)})
     # Those that bind a sign-in to no browser come first: a password is a switch that is on for all at first.

@@ -92,11 +92,16 @@ class ClientSettings(msgspec.Struct, frozen=True):
         """Whether the client authenticates by an assertion."""
         return self.authentication == "private_key_jwt"
 
+    def is_confidential(self, *, has_secret: bool) -> bool:
+        """Whether a client must authenticate, by a secret that it has or by a key."""
+        return has_secret or self.by_key
 
-def laxities(settings: ClientSettings, *, confidential: bool) -> list[str]:
+
+def laxities(settings: ClientSettings, *, has_secret: bool) -> list[str]:
     """What an administrator should know of a client, because RFC 9700 (2.1.1, 2.4) advises against it."""
     told = []
-    if confidential and settings.pkce == "none" and "authorization_code" not in settings.denied_grants:
+    takes_neither = settings.pkce == "none" and "authorization_code" not in settings.denied_grants
+    if takes_neither and settings.is_confidential(has_secret=has_secret):
         told.append("neither PKCE nor nonce")
     if "password" not in settings.denied_grants:
         told.append("password grant")
@@ -115,8 +120,8 @@ def read(cx: Connection, client_ids: Sequence[int]) -> dict[int, ClientSettings]
     return found
 
 
-def of(cx: Connection, client_id: int) -> ClientSettings:
-    """Of one client, by its entry's number."""
+def settings_of(cx: Connection, client_id: int) -> ClientSettings:
+    """Those of one client, by its entry's number."""
     row = _OF_ONE.first(cx, client=client_id)
     return DEFAULTS if row is None else to_settings(row)
 
@@ -140,7 +145,7 @@ def write(cx: Connection, client: Entry, settings: ClientSettings, now: Instant)
         values[name] = msgspec.json.encode(values[name]).decode()
     if not all(is_storable(text) and len(text) <= _LONGEST_TEXT for text in values.values() if isinstance(text, str)):
         raise BadAttribute(f"A list of a client's settings has at most {_LONGEST_TEXT} characters, without NUL.")
-    former = read(cx, [client.id])[client.id]
+    former = settings_of(cx, client.id)
     touch(cx, client, now)
     cx.execute(_PUT, {"entry_id": client.id, **values})
     changed = [name for name in ClientSettings.__struct_fields__ if getattr(former, name) != getattr(settings, name)]

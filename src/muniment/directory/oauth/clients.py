@@ -46,7 +46,7 @@ class Client(msgspec.Struct, frozen=True):
     @property
     def confidential(self) -> bool:
         """Whether it must authenticate, by a secret or a key."""
-        return self.secret_hash is not None or self.settings.by_key
+        return self.settings.is_confidential(has_secret=self.secret_hash is not None)
 
     def access_seconds(self, options: DirectoryOptions) -> int:
         return self.settings.access_seconds or options.access_token_seconds
@@ -105,7 +105,7 @@ def require_unchanged(cx: Connection, client: Client) -> ClientSettings:
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(REFUSED)
-    settings = oauth_clients.of(cx, client.id)
+    settings = oauth_clients.settings_of(cx, client.id)
     shown = client.settings
     if (settings.authentication, settings.jwks) != (shown.authentication, shown.jwks):
         raise InvalidClient(REFUSED)

@@ -85,7 +85,7 @@ def decide(
     """
     waiting = claim(cx, options, holder.user, typed, now)
     if allowed:
-        settings = oauth_clients.read(cx, [waiting.client.id])[waiting.client.id]
+        settings = oauth_clients.settings_of(cx, waiting.client.id)
         resource_id = waiting.device.resource_id
         authorization.require_access(cx, options.names, waiting.client, settings, holder.user, resource_id)
     decision = "allowed" if allowed else "denied"

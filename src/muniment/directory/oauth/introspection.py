@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory import version_stamps
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.resources import Resource
-from muniment.directory.oauth import access, claims, clients, scopes, signed_tokens, tokens
+from muniment.directory.oauth import access, claims, clients, scopes, signed_tokens, tokeninfo, tokens
 from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCache
-from muniment.directory.oauth.tokeninfo import ENTRY_BYTES, AnswerCache, TokenAnswer
+from muniment.directory.oauth.tokeninfo import AnswerCache, QuestionDigest
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessEnded,
@@ -52,33 +51,33 @@ class Inquirer(msgspec.Struct, frozen=True):
         return grant.client_id == self.client.id or bool(own and grant.resource_id == own)
 
 
-class Asked(NamedTuple):
+class AskedToken(NamedTuple):
     """A token that somebody asks about; the issuer is this directory."""
 
     token: str
     issuer: str
 
 
-def recall(
-    answers: AnswerCache, present: version_stamps.VersionStamps, question: tuple[bytes, bytes], now: Instant
-) -> bytes | None:
-    """None if ``introspect_by_secret`` must work it out, as with ``tokeninfo.recall``."""
-    remembered = answers.recall(_digest(question), present)
-    return remembered.document if remembered is not None and now < remembered.expires else None
+def question_digest(header: bytes, body: bytes) -> QuestionDigest:
+    """Under which the answer to a request with this Authorization header and this body is remembered. It is of another
+    kind than tokeninfo's digests, beside which it is kept.
+    """
+    asked = b"%d %b%b" % (len(header), header, body)
+    return QuestionDigest(hashlib.blake2b(asked, digest_size=32, person=b"introspection").digest())
 
 
 def introspect_by_secret(
     cx: Connection,
     options: DirectoryOptions,
     memories: tuple[PublicClientCache, AnswerCache],
-    question: tuple[bytes, bytes],
+    digest: QuestionDigest,
     proof: ClientProof,
-    asked: Asked,
+    asked: AskedToken,
     now: Instant,
 ) -> bytes | None:
     """The answer as JSON, to who shows a secret that a computer made, and None to all others, who may be somebody yet.
 
-    It is remembered under the ``question``: the request's Authorization header and body, which never ask anything else.
+    It is remembered under the ``digest`` of the question.
     """
     remembered_clients, answers = memories
     asker = _by_made_secret(cx, remembered_clients, proof)
@@ -87,12 +86,11 @@ def introspect_by_secret(
     state, told = _introspect(cx, options, asker, asked, now)
     document = msgspec.json.encode(told)
     if state is not None:
-        expires, weight = min(state.expires, state.grant.expires), len(document) + ENTRY_BYTES
-        answers.keep(_digest(question), TokenAnswer(document, expires), weight, state.marks)
+        tokeninfo.remember(answers, digest, document, state)
     return document
 
 
-def introspect(cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: Asked, now: Instant) -> bytes:
+def introspect(cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: AskedToken, now: Instant) -> bytes:
     """The answer as JSON: the members of RFC 7662 2.2, and those of facts 3.5 that the token's scopes open."""
     return msgspec.json.encode(_introspect(cx, options, asker, asked, now)[1])
 
@@ -115,7 +113,7 @@ def _by_made_secret(cx: Connection, memory: PublicClientCache, proof: ClientProo
 
 
 def _introspect(
-    cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: Asked, now: Instant
+    cx: Connection, options: DirectoryOptions, asker: Inquirer, asked: AskedToken, now: Instant
 ) -> tuple[tokens.TokenState | None, dict[str, Any]]:
     """What there is to tell, and the state of a token that lives and is the asker's business."""
     try:
@@ -164,9 +162,3 @@ def userinfo(cx: Connection, options: DirectoryOptions, token: str, now: Instant
     if "openid" not in granted:
         raise InsufficientScope("This address needs a token with the scope openid.")
     return claims.of_user(cx, options.names, user, granted)
-
-
-def _digest(question: tuple[bytes, bytes]) -> bytes:
-    """Of another kind than tokeninfo's digests, beside which it is kept."""
-    header, body = question
-    return hashlib.blake2b(b"%d %b%b" % (len(header), header, body), digest_size=32, person=b"introspection").digest()

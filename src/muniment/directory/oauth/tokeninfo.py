@@ -4,7 +4,7 @@ The bytes of an answer are remembered under both of the directory's marks, refus
 """
 
 import hashlib
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NewType, TypeAlias
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -20,7 +20,7 @@ from muniment.ground.caches import Cache
 from muniment.ground.clock import Instant, timestamp
 from muniment.ground.refusals import Refusal
 
-ENTRY_BYTES = 400
+_ENTRY_BYTES = 400
 """About how many bytes a remembered answer takes beside its document."""
 
 
@@ -41,17 +41,33 @@ class TokenAnswer(NamedTuple):
     expires: Instant
 
 
-AnswerCache: TypeAlias = Cache[bytes, TokenAnswer]
-"""By the SHA-256 digest of the question's bytes, so that memory holds no token, each with its two marks.
+QuestionDigest = NewType("QuestionDigest", bytes)
+"""A digest of the bytes of a question, and no question itself."""
+
+AnswerCache: TypeAlias = Cache[QuestionDigest, TokenAnswer]
+"""By digests, so that memory holds no token, each with its two marks.
 
 The same bytes always ask the same question.
 """
 
 
-def recall(answers: AnswerCache, present: version_stamps.VersionStamps, question: bytes, now: Instant) -> bytes | None:
-    """None if ``tokeninfo_answer`` must work it out: once the token has expired or a mark differs from ``present``."""
-    remembered = answers.recall(_digest(question), present)
+def recall(
+    answers: AnswerCache, present: version_stamps.VersionStamps, digest: QuestionDigest, now: Instant
+) -> bytes | None:
+    """None if the answer must be worked out: once the token has expired or a mark differs from ``present``."""
+    remembered = answers.recall(digest, present)
     return remembered.document if remembered is not None and now < remembered.expires else None
+
+
+def remember(answers: AnswerCache, digest: QuestionDigest, document: bytes, state: tokens.TokenState) -> None:
+    """Keep what has been answered about a living token, until it expires or one of its marks changes."""
+    answer = TokenAnswer(document, min(state.expires, state.grant.expires))
+    answers.keep(digest, answer, len(document) + _ENTRY_BYTES, state.marks)
+
+
+def question_digest(question: bytes) -> QuestionDigest:
+    """Under which the answer to these bytes is remembered."""
+    return QuestionDigest(hashlib.sha256(question).digest())
 
 
 def tokeninfo_answer(
@@ -67,8 +83,7 @@ def tokeninfo_answer(
     """Remember it under ``question``, whose bytes never ask anything else. Raises what ``verify`` raises."""
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
-    expires = min(state.expires, state.grant.expires)
-    answers.keep(_digest(question), TokenAnswer(document, expires), len(document) + ENTRY_BYTES, state.marks)
+    remember(answers, question_digest(question), document, state)
     return document
 
 
@@ -133,7 +148,3 @@ def verify_elsewhere(
     access.require_some_resource(state.grant.question)
     question = state.grant.question._replace(resource_id=resource.id)
     return TicketInfo(access.decide(cx, memory, options.names, question, state.marks.generation).user)
-
-
-def _digest(question: bytes) -> bytes:
-    return hashlib.sha256(question).digest()

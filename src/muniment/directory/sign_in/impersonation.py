@@ -54,8 +54,8 @@ def _is_administrator(cx: Connection, user_id: int | None) -> bool:
 
 def _require_client(cx: Connection, names: DirectoryNames, client_id: int, user: Entry | None) -> None:
     client = entries.by_id(cx, client_id)
-    settings = oauth_clients.read(cx, [client_id])[client_id]
-    if client is None or not client.live or not (client.has_password or settings.by_key):
+    settings = oauth_clients.settings_of(cx, client_id)
+    if client is None or not client.live or not settings.is_confidential(has_secret=client.has_password):
         raise CannotImpersonate(_NO_CALLER)
     what = f"the client {client.name!r}"
     _require_switch(cx, names, oauth_clients.impersonation_of(settings), what, user)

@@ -180,7 +180,7 @@ def _allowed(cx: Connection, names: DirectoryNames, grant: Grant) -> tuple[Entry
     resource = resources.administration(cx)
     if grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only a token for the administration's resource opens this address.")
-    settings = oauth_clients.read(cx, [client.id])[client.id]
+    settings = oauth_clients.settings_of(cx, client.id)
     if not scopes.may_administer(settings, grant.made):
         raise NotAdministrator("The client may not ask for the administration's resource any more.")
     if grant.question.exchanged:

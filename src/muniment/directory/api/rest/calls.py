@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.database.snapshots import together
+from muniment.database.snapshots import run_together
 from muniment.directory import audit
 from muniment.directory.api import spelling
 from muniment.directory.api.rest import callers, dialect, paging
@@ -39,7 +39,7 @@ from muniment.web.answers.responses import ErrorCode, Table, add_header
 from muniment.web.requests import bodies
 
 P = ParamSpec("P")
-Made = TypeVar("Made")
+New = TypeVar("New")
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -151,7 +151,7 @@ class Call:
         """Take a decision in a transaction in which the caller has the right. Raises the refusals of ``WHO``."""
         return await self.directory.transactions.write(self._decide, True, decision, args, kwargs)
 
-    async def write_jointly(self, joint: "Joint[Made, T]", decision: Callable[[Connection, Caller], Made]) -> T:
+    async def write_jointly(self, joint: "JointCreation[New, T]", decision: Callable[[Connection, Caller], New]) -> T:
         """As ``write``, in one transaction with the decisions of others who wait to do the same."""
         return await self.directory.transactions.write_jointly(joint.decide, (self, decision), at_once=_AT_ONCE)
 
@@ -235,25 +235,25 @@ class Call:
         return callers.require(*asked, memory=self.directory.administration, writes=writes, tell=tell)
 
 
-class Joint(Generic[Made, T]):
+class JointCreation(Generic[New, T]):
     """How several new things are made in one transaction: each by its caller's decision, then ``show`` tells of all.
 
     What makes one changes nothing of who may make another, or where.
     """
 
-    def __init__(self, show: Callable[[Connection, DirectoryNames, Sequence[Made]], Sequence[T]]) -> None:
+    def __init__(self, show: Callable[[Connection, DirectoryNames, Sequence[New]], Sequence[T]]) -> None:
         self._show = show
 
-    def decide(self, cx: Connection, asked: "Sequence[_Asked[Made]]", _alone: bool) -> list[T | Refusal]:
+    def decide(self, cx: Connection, asked: "Sequence[_Asked[New]]", _alone: bool) -> list[T | Refusal]:
         """As ``transactions.JointDecision``."""
-        with together(cx):
+        with run_together(cx):
             outcomes = [call.decide_jointly(cx, decision) for call, decision in asked]
         made = [each for each in outcomes if not isinstance(each, Refusal)]
         shown = iter(self._show(cx, asked[0][0].names, made))
         return [each if isinstance(each, Refusal) else next(shown) for each in outcomes]
 
 
-_Asked: TypeAlias = tuple[Call, Callable[[Connection, Caller], Made]]
+_Asked: TypeAlias = tuple[Call, Callable[[Connection, Caller], New]]
 Answers = Callable[[Call], Awaitable[Response]]
 
 

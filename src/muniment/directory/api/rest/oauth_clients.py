@@ -250,7 +250,7 @@ def _describe(
                 description=client.description,
                 location=location,
                 uuid=client.uuid,
-                confidential=client.has_password or own.by_key,
+                confidential=own.is_confidential(has_secret=client.has_password),
                 secret=secret,
                 custom_attributes=custom.get(client.id),
                 url_id=client.name,
@@ -329,7 +329,7 @@ def _secret_given(
         return None
     if asked == "key":
         return msgspec.UNSET
-    has_one = client.has_password or (asked is None and oauth_clients.read(cx, [client.id])[client.id].by_key)
+    has_one = client.has_password or (asked is None and oauth_clients.settings_of(cx, client.id).by_key)
     return msgspec.UNSET if secret is None or (has_one and not body.secret) else secret
 
 
@@ -343,7 +343,7 @@ def _put_settings(
 ) -> None:
     """A lifetime of 0 is the directory's. Raises BadAttribute, UnknownPartition."""
     version_stamps.lock_rights(cx)
-    present = oauth_clients.read(cx, [client.id])[client.id]
+    present = oauth_clients.settings_of(cx, client.id)
     written = {name: getattr(body, name, msgspec.UNSET) for name in ClientSettings.__struct_fields__}
     changes = {name: value for name, value in written.items() if value is not msgspec.UNSET}
     for name, value in changes.items():
@@ -405,7 +405,7 @@ def _show_impersonation(cx: Connection, _: Caller, call: Call) -> ImpersonationS
 
 
 def _impersonation(cx: Connection, client: Entry) -> ImpersonationSwitch:
-    own = oauth_clients.read(cx, [client.id])[client.id]
+    own = oauth_clients.settings_of(cx, client.id)
     return ImpersonationSwitch(allow_impersonation=own.allow_impersonation, impersonate_list=list(own.impersonate_list))
 
 

@@ -12,7 +12,7 @@ from muniment.directory import audit
 from muniment.directory.administration import decisions
 from muniment.directory.api.rest import changing, containment, dialect, entry_objects, identifiers, lists
 from muniment.directory.api.rest.callers import Caller, RequiredRight
-from muniment.directory.api.rest.calls import Call, Joint, Method, Row
+from muniment.directory.api.rest.calls import Call, JointCreation, Method, Row
 from muniment.directory.api.rest.changing import WrittenEntry
 from muniment.directory.api.rest.entry_objects import UserList, UserObject
 from muniment.directory.entries import attributes, entries, resources
@@ -192,7 +192,7 @@ def _add(cx: Connection, call: Call, body: WrittenEntry, password_hash: str | No
     return user
 
 
-_ADDED = Joint(_show_all)
+_ADDED = JointCreation(_show_all)
 
 
 def _change(

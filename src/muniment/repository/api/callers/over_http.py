@@ -73,7 +73,7 @@ class DirectoryElsewhere:
         match = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
         self._base = match[1] if match else ""
         self._client = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
-        self._trust = renewal.trust(ca_file)
+        self._trust = renewal.renewable_trust(ca_file)
         self._clients: dict[ssl.SSLContext, _SharedClient] = {}
 
     async def tokeninfo(self, token: str, resource_id: str) -> bytes:

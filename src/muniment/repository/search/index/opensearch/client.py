@@ -223,7 +223,7 @@ class Cluster:
 
     @cached_property
     def _trust(self) -> Renewable[ssl.SSLContext]:
-        return renewal.trust(self._options.ca_file)
+        return renewal.renewable_trust(self._options.ca_file)
 
     def _sign_in(self) -> Mapping[str, str]:
         if self._headers is None:

@@ -180,7 +180,7 @@ class TikaServer:
 
     @cached_property
     def _tls(self) -> Renewable[ssl.SSLContext]:
-        return renewal.trust(self._options.tika_ca_file)
+        return renewal.renewable_trust(self._options.tika_ca_file)
 
     def _secret(self) -> dict[str, str]:
         secret, file = self._options.tika_secret, self._options.tika_secret_file
