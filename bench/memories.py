@@ -55,6 +55,7 @@ _OF_THE_DIRECTORY = {
     "memory": "who may act for whom",
     "answers": "answers to tokeninfo and introspection",
     "clients": "public clients",
+    "attempts": "what clients with a secret asked for",
 }
 
 

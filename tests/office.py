@@ -16,7 +16,13 @@ from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessCache
 from muniment.directory.oauth.clients import PublicClientCache
-from muniment.directory.oauth.token_requests import JointRequest, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import (
+    AttemptCache,
+    JointRequest,
+    TokenAttempt,
+    TokenRequest,
+    TokenResponse,
+)
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import SignInRefused
@@ -50,6 +56,7 @@ class Office:
         self.options = options or DirectoryOptions()
         self.memory: AccessCache = Cache(16 << 20)
         self.clients: PublicClientCache = Cache(1 << 20)
+        self.attempts: AttemptCache = Cache(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
             self.administration = decisions.initialise(cx, now)
@@ -75,7 +82,7 @@ class Office:
         parameters = {"username": username, "password": PASSWORD, "scope": scope}
         request = TokenRequest("password", client, None, username, parameters, address)
         with self.db.read() as cx:
-            return grants.look_up(cx, self.options, self.clients, request, now)
+            return grants.look_up(cx, self.options, self.clients, self.attempts, request, now)
 
     def finish(self, attempt: TokenAttempt[SignInAttempt], right: bool, now: Instant) -> TokenResponse | SignInRefused:
         """Finish a sign-in. A refusal is committed with what it counted, as database/transactions does."""
@@ -117,7 +124,7 @@ class Office:
         request = TokenRequest("refresh_token", client, None, None, parameters, HOME)
         decide_each = grants.GRANTS["refresh_token"].decide_each
         assert decide_each is not None
-        asked = [JointRequest(request, None)]
+        asked = [JointRequest(request)]
         (outcome,) = decide_each(cx, self.options, self.memory, self.clients, asked, now, True)
         assert outcome is not None
         if isinstance(outcome, Refusal):

@@ -18,6 +18,8 @@ from bench.quality.judged import Document
 _CONNECTIONS = 6
 _PATIENCE = 1_800.0
 """Seconds after the last upload until all texts must be searchable."""
+_BETWEEN_LOOKS = 10.0
+"""Seconds between two questions of how far it is: each starts a command, which takes time from what it asks about."""
 
 A, B = TypeVar("A"), TypeVar("B")
 
@@ -118,7 +120,7 @@ class Callers:
                 return
             if time.monotonic() > deadline:
                 raise Unreadable(f"Not all texts can be found after {_PATIENCE:.0f} s: {status}")
-            time.sleep(1)
+            time.sleep(_BETWEEN_LOOKS)
 
     def _sign_in(self) -> None:
         self._token = self._site.signed_in()["access_token"]

@@ -182,7 +182,11 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     options = installation.settings.repository
     database = Database(installation.database_url("repository"))
     transactions = Transactions(
-        database, question_seconds=options.question_seconds, hold_seconds=options.batch_hold_seconds
+        database,
+        question_seconds=options.question_seconds,
+        hold_seconds=options.batch_hold_seconds,
+        # A search of another server waits for its answers.
+        searches_of_each=2 if options.index == "opensearch" else 1,
     )
     stack.callback(transactions.close)
     check_schema(database, "repository")

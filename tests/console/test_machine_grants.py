@@ -129,6 +129,32 @@ def test_a_service_that_is_disabled_is_over_with_the_next_request(scene: Scene, 
     assert error(service.ask(scope=SCOPE)) == (401, "invalid_client")
 
 
+def test_what_a_process_remembers_of_a_service_ends_with_what_it_says(scene: Scene, service: Service) -> None:
+    """Decision 0057. Each is asked right after a success, which is remembered."""
+    assert service.ask(scope=SCOPE).status_code == 200
+    assert error(service.ask(scope=SCOPE, auth=("service", "wrong"))) == (401, "invalid_client")
+    assert error(service.ask(scope=SCOPE, auth=None, client_id="service")) == (401, "invalid_client")
+    former = service.secret
+    service.secret, kept = new_secret()
+    service.set(secret_hash=kept)
+    assert error(service.ask(scope=SCOPE, auth=("service", former))) == (401, "invalid_client")
+    assert service.ask(scope=SCOPE).status_code == 200
+    service.set(denied_grants=("client_credentials",))
+    assert error(service.ask(scope=SCOPE)) == (400, "unauthorized_client")
+    service.set(denied_grants=(), allowed_scopes=(SCOPE,), access_seconds=50)
+    assert service.ask(scope=SCOPE).json()["expires_in"] == 50
+    service.set(allowed_scopes=("openid",))
+    assert error(service.ask(scope=SCOPE)) == (400, "invalid_scope")
+    service.set(allowed_scopes=())
+    assert service.token(scope=SCOPE).count(".") == 0
+    with scene.database.begin() as cx:
+        resources.change(cx, scene.resource, token_format="ES256")
+    assert service.token(scope=SCOPE).count(".") == 2
+    with scene.database.begin() as cx:
+        resources.change(cx, scene.resource, authentication_enabled=False)
+    assert error(service.ask(scope=SCOPE)) == (400, "invalid_scope")
+
+
 def test_without_a_scope_it_is_for_the_default_resource(scene: Scene, service: Service) -> None:
     answer = service.ask()
     assert answer.json().keys() == {"access_token", "expires_in", "token_type"}
@@ -710,7 +736,7 @@ def test_no_signed_token_is_issued_that_we_could_not_read(scene: Scene) -> None:
 
 def test_an_id_token_or_another_jwt_of_ours_is_no_access_token(scene: Scene, service: Service) -> None:
     with scene.database.begin() as cx:
-        text = signing_keys.sign(cx, {"sub": scene.admin.uuid, "jti": str(uuid.uuid4())}, "JWT", scene.clock())
+        text = signing_keys.signer(cx, scene.clock()).sign({"sub": scene.admin.uuid, "jti": str(uuid.uuid4())}, "JWT")
     assert info(scene, text).status_code == 401
     assert userinfo(scene, text).status_code == 401
     assert at_rest(scene, text) == {401}

@@ -13,12 +13,18 @@ from muniment.directory.entries import credentials, editing, entries, oauth_clie
 from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import grants, scopes, token_requests, tokens
 from muniment.directory.oauth.clients import Client
-from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import (
+    GrantType,
+    JointRequest,
+    TokenAttempt,
+    TokenRequest,
+    TokenResponse,
+)
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidScope
 from muniment.directory.sign_in import pauses
 from muniment.ground.clock import SECOND, Instant
-from muniment.ground.refusals import Overloaded
+from muniment.ground.refusals import Overloaded, Refusal
 from tests.console.conftest import Scene
 from tests.office import HASH, PASSWORD, SCOPE
 
@@ -94,13 +100,32 @@ def begin(scene: Scene, grant_type: str) -> TokenAttempt[Any]:
     form = {"scope": SCOPE, "username": user, "password": PASSWORD}
     form |= {"subject_token": user, "subject_token_type": scene.names.user_id_type}
     request = TokenRequest(grant_type, "safe", PASSWORD, None, form, "192.0.2.1", issuer="https://muniment.test")
+    return look_up(scene, request)
+
+
+def look_up(scene: Scene, request: TokenRequest) -> TokenAttempt[Any]:
     with scene.database.read() as cx:
-        return grants.look_up(cx, scene.directory.options, scene.directory.clients, request, scene.clock())
+        return grants.look_up(
+            cx, scene.directory.options, scene.directory.clients, scene.directory.attempts, request, scene.clock()
+        )
 
 
 def finish(scene: Scene, attempt: TokenAttempt[Any]) -> TokenResponse:
     with scene.database.begin() as cx:
-        return grants.decide(cx, scene.directory.options, attempt, True, scene.clock())
+        return decide(scene, cx, attempt)
+
+
+def decide(scene: Scene, cx: Connection, attempt: TokenAttempt[Any]) -> TokenResponse:
+    """Decide alone."""
+    directory, decide_each = scene.directory, grants.GRANTS[attempt.request.grant_type].decide_each
+    if decide_each is None:
+        return grants.decide(cx, directory.options, attempt, True, scene.clock())
+    asked = [JointRequest(attempt.request, attempt)]
+    (outcome,) = decide_each(cx, directory.options, directory.memory, directory.clients, asked, scene.clock(), True)
+    assert outcome is not None
+    if isinstance(outcome, Refusal):
+        raise outcome
+    return outcome
 
 
 @pytest.mark.parametrize("grant_type", ["password", "client_credentials", EXCHANGE])
@@ -123,8 +148,9 @@ def test_a_decision_reads_the_resource_anew(scene: Scene, grant_type: str) -> No
 
 @pytest.mark.campaign
 @pytest.mark.only("postgresql", "SQLite has one writer")
-def test_a_resource_whose_tokens_become_opaque_leaves_no_signed_one(scene: Scene) -> None:
-    attempt = begin(scene, "password")
+@pytest.mark.parametrize("grant_type", ["password", "client_credentials"])
+def test_a_resource_whose_tokens_become_opaque_leaves_no_signed_one(scene: Scene, grant_type: str) -> None:
+    attempt = begin(scene, grant_type)
 
     def write(cx: Connection, token_format: str) -> None:
         resource = resources.by_id(cx, scene.resource.id)
@@ -149,9 +175,10 @@ def test_a_resource_whose_tokens_become_opaque_leaves_no_signed_one(scene: Scene
     assert finish(scene, attempt).access_token.count(".") == 0
     with scene.database.begin() as cx:
         write(cx, "ES256")
+    attempt = look_up(scene, attempt.request)
     with ThreadPoolExecutor(1) as thread:
         with scene.database.begin() as cx:
-            response = grants.decide(cx, scene.directory.options, attempt, True, scene.clock())
+            response = decide(scene, cx, attempt)
             waiting = thread.submit(make_opaque)
             with pytest.raises(TimeoutError):
                 waiting.result(0.5)

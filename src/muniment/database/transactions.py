@@ -36,7 +36,7 @@ _LONGEST_TURN = 0.001
 """After so many seconds of a group's decisions, those who wait for the event loop have their turn."""
 
 _AT_ONCE = 2
-"""Of these, one caller runs one search at most, and one long question that is heavy."""
+"""Of these, one caller runs one long question at most that is heavy."""
 
 _SEARCHES_WAITING_EACH, _SEARCH_WAIT_SECONDS = 100, 30.0
 
@@ -58,8 +58,8 @@ class Transactions:
 
     With ``inline`` they run in the event loop, with turns for others in between, and the commit in a thread; SQLite's
     short reads always run in the loop. PostgreSQL's have threads of their own, so they go on while writes wait for a
-    lock. So have two searches and two long questions, for at most ``question_seconds``: callers take turns (decision
-    0087). A common transaction lasts ``hold_seconds`` at most.
+    lock. So have two heavy and two other long questions, and two callers' searches, ``searches_of_each``, for at most
+    ``question_seconds``: callers take turns (decision 0087). A common transaction lasts ``hold_seconds`` at most.
     """
 
     def __init__(
@@ -69,14 +69,16 @@ class Transactions:
         inline: bool = False,
         question_seconds: float = 5.0,
         hold_seconds: float = 0.5,
+        searches_of_each: int = 1,
     ) -> None:
         self.database = database
         self._writers = ThreadPoolExecutor(_THREADS, thread_name_prefix="decision")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="question")
-        self._long_threads = ThreadPoolExecutor(3 * _AT_ONCE, thread_name_prefix="long question")
+        searches = _AT_ONCE * searches_of_each
+        self._long_threads = ThreadPoolExecutor(2 * _AT_ONCE + searches, thread_name_prefix="long question")
         self._light_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH)
         self._heavy_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH, 1)
-        self._search_turns = Turns(_AT_ONCE, _SEARCHES_WAITING_EACH, 1)
+        self._search_turns = Turns(searches, _SEARCHES_WAITING_EACH, searches_of_each)
         self._holds = Holds(database)
         self._hold_seconds = hold_seconds
         self._question_seconds = question_seconds
@@ -160,10 +162,9 @@ class Transactions:
             outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
         except Exception:  # noqa: BLE001 - each write is then decided alone, and may raise it again
             outcomes = [None] * len(writes)
+        await _settle_each(writes, outcomes)
         for write, outcome in zip(writes, outcomes, strict=True):
-            if outcome is not None:
-                write.settle(outcome)
-            else:
+            if outcome is None:
                 task = asyncio.create_task(self._settle_alone(write))
                 self._alone.add(task)
                 task.add_done_callback(self._alone.discard)
@@ -302,8 +303,7 @@ class Transactions:
                     continue
                 group = group or self._take_group()
                 outcomes = [Outcome(None, error)] * len(group)
-            for write, outcome in zip(group, outcomes, strict=True):
-                write.settle(outcome)
+            await _settle_each(group, outcomes)
 
     async def _fill(self) -> None:
         """Callers who were just answered are about to write again (decision 0052).
@@ -401,6 +401,15 @@ class _QueuedWrite(NamedTuple):
             self.answer.set_result(outcome.value)
         else:
             self.answer.set_exception(outcome.raised)
+
+
+async def _settle_each(writes: Sequence[_QueuedWrite], outcomes: Sequence[Outcome | None]) -> None:
+    """Their answers take time as well: after as many as are decided at once, others have their turn."""
+    for place, (write, outcome) in enumerate(zip(writes, outcomes, strict=True), 1):
+        if outcome is not None:
+            write.settle(outcome)
+        if place % write.at_once == 0:
+            await asyncio.sleep(0)
 
 
 class _JointQueue:

@@ -19,7 +19,7 @@ from muniment.directory.oauth.access import AccessCache, Question
 from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.grants import GRANTS
 from muniment.directory.oauth.sessions import SessionCount
-from muniment.directory.oauth.token_requests import JointGrant, JointRequest, TokenResponse
+from muniment.directory.oauth.token_requests import AttemptCache, JointGrant, JointRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import AnswerCache
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
@@ -80,6 +80,7 @@ class Directory:
     memory: AccessCache = field(default_factory=lambda: Cache(16 << 20))
     answers: AnswerCache = field(default_factory=lambda: Cache(16 << 20))
     clients: PublicClientCache = field(default_factory=lambda: Cache(1 << 20))
+    attempts: AttemptCache = field(default_factory=lambda: Cache(1 << 20))
     administration: AdministrationCache = field(default_factory=lambda: Cache(1_000))
     descriptions: dict[str, bytes] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from muniment.database.connections import Database
 from muniment.directory.administration import decisions, resource_decisions
 from muniment.directory.entries import editing, entries, names, resources
+from muniment.directory.oauth import signing_keys
 from muniment.directory.refusals import UnknownClient
 from muniment.directory.sign_in import passwords
 from muniment.installation.data_folder import DataFolder
@@ -86,6 +87,18 @@ def ensure_search_client(data: DataFolder) -> str:
             description = CLIENTS[SEARCH_CLIENT]
             return editing.add_client(cx, options.search_page_client, data.now, description=description).name
     return ""
+
+
+def ensure_signing_keys(data: DataFolder) -> None:
+    """Who asks for the first signed token, or how to verify one, would wait for them."""
+    if "directory" not in data.settings.halves:
+        return
+    with data.read("directory") as cx:
+        missing = signing_keys.missing(cx)
+    keys = [signing_keys.generate(algorithm) for algorithm in missing]
+    if keys:
+        with data.begin("directory") as cx:
+            signing_keys.add_missing(cx, keys, data.now)
 
 
 def administrator(data: DataFolder) -> Principals:

@@ -44,6 +44,7 @@ def run(data: DataFolder, *, with_agent: bool = True, also: Sequence[Role] = ())
         _check_languages(installation)
         if new_client := initialise.ensure_search_client(data):
             log.info("made the missing client of the search page", client=new_client)
+        initialise.ensure_signing_keys(data)
         listeners = _listeners(installation, data)
         data.announce(installation.base)
         web = installation.settings.web

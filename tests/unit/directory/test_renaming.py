@@ -187,7 +187,7 @@ def test_clients_and_resources_keep_their_names_while_grants_live(office: Office
         other = resources.add(cx, office.names, "Other", now)
         resource_decisions.rename_resource(cx, office.names, office.resource, "Your API", now)
         assert resources.find(cx, office.names, "Your API").id == office.resource.id
-        resources.set_description(cx, office.resource, "for you")
+        resources.change(cx, office.resource, description="for you")
         assert resources.by_id(cx, office.resource.id).description == "for you"
         for name, refusal in (
             ("your api", NameTaken),

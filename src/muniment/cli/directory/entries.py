@@ -146,7 +146,7 @@ def session_rows(data: DataFolder, cx: Connection, several: list[Session]) -> Ro
     names = data.settings.directory.names
     ids = {number for each in several for number in (each.user_id, each.client_id or 0)}
     people = {number: entries.by_id(cx, number) for number in ids}
-    resource_names = resources.names_of(cx, names)
+    resource_names = {each.id: resources.shown_name(names, each) for each in resources.all_resources(cx)}
 
     def name(number: int, show: Callable[[DirectoryNames, Entry], str]) -> str:
         person = people[number]

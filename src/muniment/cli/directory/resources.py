@@ -81,7 +81,7 @@ def set_resource(
     """Set the description of a resource, its address, or of which form its access tokens are."""
     target = _resource(data, cx, name)
     if description is not None:
-        resources.set_description(cx, target, description)
+        resources.change(cx, target, description=description)
     if address is None and token_format is None and token_seconds is None:
         return None
     snapshot = repository_snapshot(data)

@@ -20,6 +20,7 @@ from muniment.directory.oauth.access import User
 from muniment.directory.oauth.token_requests import (
     JointRequest,
     PasswordCheck,
+    TokenAttempt,
     TokenRequest,
     TokenResponse,
 )
@@ -168,15 +169,14 @@ async def issue(
 async def _issue(
     directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: events.Event | None
 ) -> TokenResponse:
-    options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
-    if joint is not None and not token_request.client_secret and token_request.assertion is None:
+    options, grant = directory.options, grants.find(token_request.grant_type)
+    joint = directory.joint_grants.get(token_request.grant_type)
+    shows_nothing = not token_request.client_secret and token_request.assertion is None
+    if joint is not None and grant.look_up is None and shows_nothing:
         # There is no secret and no password to check: the decision looks everything up.
-        return await directory.transactions.write_jointly(joint, JointRequest(token_request, None))
+        return await directory.transactions.write_jointly(joint, JointRequest(token_request))
     # 2. Look up the client, and what the grant type needs, in one snapshot.
-    attempt = await directory.transactions.read(
-        grants.look_up, options, directory.clients, token_request, directory.clock()
-    )
-    grant = grants.find(token_request.grant_type)
+    attempt = await _look_up(directory, token_request, is_joint=joint is not None)
     password_check = grant.check
     user_password = None if password_check is None else password_check(attempt)
     if grant.acts_as is not None:
@@ -196,10 +196,13 @@ async def _issue(
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
-    if joint is not None:
-        return await directory.transactions.write_jointly(joint, JointRequest(token_request, attempt.client))
     try:
-        response = await directory.transactions.write(grants.decide, options, attempt, password_ok, directory.clock())
+        if joint is not None:
+            response = await directory.transactions.write_jointly(joint, JointRequest(token_request, attempt))
+        else:
+            response = await directory.transactions.write(
+                grants.decide, options, attempt, password_ok, directory.clock()
+            )
         if event is not None and password_check is None:
             event.who = user_id(token_request.client_id, options.names.clients_partition)
         return response  # noqa: TRY300 - the refusal below is of the decision
@@ -209,6 +212,18 @@ async def _issue(
         if refusal.pauses:
             events.begin(scope, "pause", result="done", who=token_request.account, how=directory.pause)
         raise
+
+
+async def _look_up(directory: Directory, token_request: TokenRequest, *, is_joint: bool) -> TokenAttempt[Any]:
+    """Raises what ``grants.look_up`` raises, and Busy."""
+    attempts = directory.attempts
+    if is_joint:
+        remembered = grants.recall(attempts, token_request, (await read_marks(directory)).generation)
+        if remembered is not None:
+            return remembered
+    return await directory.transactions.read(
+        grants.look_up, directory.options, directory.clients, attempts, token_request, directory.clock()
+    )
 
 
 async def read_marks(directory: Directory) -> VersionStamps:

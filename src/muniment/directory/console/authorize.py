@@ -1,7 +1,7 @@
 """Ask a user whether an application may have what it asks for, and lead the browser back (RFC 6749 4.1, RFC 9207)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from sqlalchemy.engine import Connection
@@ -12,7 +12,7 @@ from muniment.directory.console import frame, sign_in
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources
 from muniment.directory.oauth import authorization, redirects
-from muniment.directory.oauth.authorization import Return
+from muniment.directory.oauth.authorization import NextStep, Return
 from muniment.directory.oauth.discovery import AUTHORIZE
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded, AuthorizationRefused, NotSignedIn
@@ -79,22 +79,17 @@ async def authorize_by_post(request: Request, directory: Directory) -> Response:
 
 
 async def _go_on(request: Request, directory: Directory, parameters: Mapping[str, str]) -> Response:
-    to = await directory.transactions.read(authorization.read_return, parameters)
     ticket = frame.cookie(request, directory.options.names, "ticket")
-    try:
-        step, values = await directory.transactions.read(
-            _next_step, directory, to, parameters, ticket, directory.clock()
-        )
-        if step.kind == "go on":
-            code = await directory.transactions.write(_allow, directory, parameters, ticket)
-            return _answer(request, directory, to, {"code": code})
-    except AuthorizationRefused as refusal:
-        return _refuse(request, directory, to, refusal)
-    if step.kind == "sign in":
+    # Without a ticket there is nothing to write.
+    decide = directory.transactions.write if ticket else directory.transactions.read
+    decided = await decide(_decide_step, directory, parameters, ticket)
+    if decided.fields:
+        return _answer(request, directory, decided.to, decided.fields)
+    if decided.step.kind == "sign in":
         page = f"{AUTHORIZE}?{authorization.after_sign_in(parameters)}"
         return await sign_in.show_anew(request, directory, page, parameters.get("login_hint", ""))
-    values |= {"sentence": step.sentence, "request": urlencode([*parameters.items()])}
-    forms = ("'self'", redirects.form_source(to.origin))
+    values = {**decided.values, "sentence": decided.step.sentence, "request": urlencode([*parameters.items()])}
+    forms = ("'self'", redirects.form_source(decided.to.origin))
     return frame.draw(request, directory.options.names, "consent.html", values, forms=forms)
 
 
@@ -106,19 +101,17 @@ async def _decide(request: Request, directory: Directory, form: Mapping[str, str
     if decision == "other":
         return frame.redirect(request, names, f"{AUTHORIZE}?{authorization.anew(parameters)}")
     if decision != "allow":
-        return _refuse(request, directory, to, AuthorizationRefused(_DENIED, "access_denied"))
+        return _answer(request, directory, to, _refusal(AuthorizationRefused(_DENIED, "access_denied")))
     try:
-        code = await directory.transactions.write(_allow, directory, parameters, ticket)
+        decided = await directory.transactions.write(_allow, directory, parameters, ticket)
     except NotSignedIn:
         query = urlencode([*parameters.items()])
         return frame.redirect(request, names, f"{AUTHORIZE}?{query}")
-    except AuthorizationRefused as refusal:
-        return _refuse(request, directory, to, refusal)
-    return _answer(request, directory, to, {"code": code})
+    return _answer(request, directory, decided.to, decided.fields)
 
 
-def _refuse(request: Request, directory: Directory, to: Return, refusal: AuthorizationRefused) -> Response:
-    return _answer(request, directory, to, {"error": refusal.code, "error_description": refusal.sentence})
+def _refusal(refusal: AuthorizationRefused) -> dict[str, str]:
+    return {"error": refusal.code, "error_description": refusal.sentence}
 
 
 def _answer(request: Request, directory: Directory, to: Return, fields: Mapping[str, str]) -> Response:
@@ -151,38 +144,60 @@ def described(cx: Connection, names: DirectoryNames, resource_id: str, scopes: s
     }
 
 
-def _next_step(
-    cx: Connection, directory: Directory, to: Return, parameters: Mapping[str, str], ticket: str, now: Instant
-) -> tuple[authorization.NextStep, dict[str, Any]]:
-    options = directory.options
-    asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
-    holder = _holder(cx, options.names, ticket, now)
-    step = authorization.next_step(cx, options.names, asked, holder, now)
-    if holder is None or step.kind == "go on":
-        return step, {}
-    return step, {
+class _Decided(NamedTuple):
+    """The ``fields`` of an answer to the client, or the next step of its user, with the values of the page for it."""
+
+    to: Return
+    fields: Mapping[str, str] = {}
+    step: NextStep = NextStep("go on")
+    values: Mapping[str, Any] = {}
+
+
+def _decide_step(cx: Connection, directory: Directory, parameters: Mapping[str, str], ticket: str) -> _Decided:
+    """Raises BadAuthorization."""
+    options, now = directory.options, directory.clock()
+    to = authorization.read_return(cx, parameters)
+    try:
+        asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
+        if ticket:
+            authorization.hold(cx, to)
+        holder = _holder(cx, options.names, ticket, now)
+        step = authorization.next_step(cx, options.names, asked, holder, now)
+    except AuthorizationRefused as refusal:
+        return _Decided(to, _refusal(refusal))
+    if holder is None:
+        return _Decided(to, step=step)
+    if step.kind == "go on":
+        digest = tickets.parse(cx, options.names, ticket)
+        return _Decided(to, {"code": authorization.issue_code(cx, asked, holder, digest, now)})
+    values = {
         "application": to.client.name,
         "origin": to.origin,
         "user_id": entries.shown_id(options.names, holder.user),
         "csrf": frame.csrf(cx, ticket),
         **described(cx, options.names, asked.scope.resource_id, asked.scope.text),
     }
+    return _Decided(to, step=step, values=values)
 
 
-def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], ticket: str) -> str:
+def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], ticket: str) -> _Decided:
     """Everything is asked again: rights may have ended, and settings changed, since the page was drawn.
 
-    Raises NotSignedIn, BadAuthorization, AuthorizationRefused.
+    Raises NotSignedIn, BadAuthorization.
     """
     options, now = directory.options, directory.clock()
     to = authorization.read_return(cx, parameters)
-    asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
-    holder = holders.of_sign_in(cx, options.names, ticket, now)
-    digest = tickets.parse(cx, options.names, ticket)
     try:
-        return authorization.allow(cx, options.names, asked, holder, digest, now)
+        asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
+        authorization.hold(cx, to)
+        holder = holders.of_sign_in(cx, options.names, ticket, now)
+        authorization.require_may_allow(cx, options.names, asked, holder.user)
+    except AuthorizationRefused as refusal:
+        return _Decided(to, _refusal(refusal))
     except AccessEnded as refusal:
-        raise AuthorizationRefused(refusal.sentence, "access_denied") from refusal
+        return _Decided(to, _refusal(AuthorizationRefused(refusal.sentence, "access_denied")))
+    digest = tickets.parse(cx, options.names, ticket)
+    return _Decided(to, {"code": authorization.issue_code(cx, asked, holder, digest, now)})
 
 
 def _require_ours(cx: Connection, mark: FormMark, ticket: str, parameters: Mapping[str, str]) -> Return:

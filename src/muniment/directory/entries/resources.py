@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -18,12 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.audit import select_rights
-from muniment.database.connections import (
-    PreparedStatement,
-    directory_tables,
-    required,
-    required_columns,
-)
+from muniment.database.connections import PreparedStatement, directory_tables, required, required_columns
 from muniment.database.statements import folded_text
 from muniment.directory import audit
 from muniment.directory.entries import entries, patterns
@@ -195,12 +190,21 @@ def with_secret(cx: Connection, resource_id: str, secret: str) -> Resource:
     return resource
 
 
-def by_id(cx: Connection, resource_id: str, *, held: bool = False) -> Resource:
-    """The UUID may have any spelling. Raises UnknownResource; if ``held`` (until the commit) also while it changes."""
-    row = (_HELD if held else _BY_ID).first(cx, resource=_uuid(resource_id))
+def by_id(cx: Connection, resource_id: str) -> Resource:
+    """The UUID may have any spelling. Raises UnknownResource."""
+    row = _BY_ID.first(cx, resource=_uuid(resource_id))
     if row is None:
         raise UnknownResource("There is no resource with this identifier.")
     return _to_resource(row)
+
+
+def hold(cx: Connection, resource_ids: Collection[str]) -> set[str]:
+    """Those of them, by their stored spelling, that are there and do not change before the commit; on SQLite nothing
+    does.
+    """
+    if cx.dialect.name == "sqlite" or not resource_ids:
+        return set(resource_ids)
+    return {row[0] for row in _HOLD.all(cx, resources=sorted(resource_ids))}
 
 
 def letting_in(cx: Connection, resource_id: str) -> Resource:
@@ -294,10 +298,6 @@ def with_role_member(cx: Connection, entry: Entry) -> list[Resource]:
     return [_to_resource(row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(ids)))]
 
 
-def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
-    return {resource.id: shown_name(names, resource) for resource in all_resources(cx)}
-
-
 def delete(cx: Connection, resource: Resource) -> None:
     """Its tokens are not valid then. Raises BadName for the administration's resource."""
     if resource.built_in is not None:
@@ -318,11 +318,6 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
         cx.execute(update)
     if name != resource.name:
         audit.record(cx, "resource changed", resource.target, {"name": resource.name}, {"name": name})
-
-
-def set_description(cx: Connection, resource: Resource, description: str) -> None:
-    """Raises BadAttribute."""
-    change(cx, resource, description=description)
 
 
 def change(cx: Connection, resource: Resource, **values: str | bool | int | Sequence[str] | None) -> None:
@@ -482,8 +477,12 @@ _LONGEST_SIGNED = 3600
 _CHANGEABLE = frozenset(Resource.__struct_fields__) - {"id", "name", "built_in", "activated", "created"}
 _IMPERSONATED = Resource.__struct_fields__.index("impersonate_list")
 _COLUMNS = sa.select(*_resources.c[Resource.__struct_fields__])
-_ONE = _COLUMNS.where(_resources.c.id == sa.bindparam("resource"))
-_BY_ID, _HELD = map(PreparedStatement, (_ONE, _ONE.with_for_update(read=True, skip_locked=True)))
+_BY_ID = PreparedStatement(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
+_HOLD = PreparedStatement(
+    sa.select(_resources.c.id)
+    .where(_resources.c.id.in_(sa.bindparam("resources", expanding=True)))
+    .with_for_update(read=True, skip_locked=True)
+)
 _BY_NAME = PreparedStatement(_COLUMNS.where(_resources.c.name_key == sa.bindparam("name")))
 _ADMITS = PreparedStatement(
     sa.select(sa.literal(1))

@@ -97,7 +97,7 @@ def read_return(cx: Connection, parameters: Mapping[str, str]) -> Return:
     known = credentials.find_of_client(cx, client_id) if client_id else None
     if known is None or not known.user.live:
         raise BadAuthorization("The application that sent you here is not known, or may not sign anybody in.")
-    confidential = Client(known.user.id, known.secret_hash, known.settings).confidential
+    confidential = Client(known.user.id, known.user.name, known.secret_hash, known.settings).confidential
     registered = known.settings.redirect_urls
     named, address = bool(address), address or (registered[0] if len(registered) == 1 else "")
     if not address:
@@ -153,7 +153,7 @@ def next_step(
     if request.is_silent and not request.is_for(holder.user):
         raise AuthorizationRefused("Another user is signed in than that of the id_token_hint.", "login_required")
     try:
-        _require(cx, names, request, holder.user)
+        require_may_allow(cx, names, request, holder.user)
     except AccessEnded as refusal:
         if request.is_silent:
             raise AuthorizationRefused(refusal.sentence, "access_denied") from refusal
@@ -165,18 +165,17 @@ def next_step(
     return NextStep("ask")
 
 
-def allow(
-    cx: Connection,
-    names: DirectoryNames,
-    request: AuthorizationRequest,
-    holder: TicketHolder,
-    ticket: bytes,
-    now: Instant,
-) -> str:
-    """The user, who holds the ticket of this digest, allows it: return a code. Raises AccessEnded."""
-    # Whoever ends the client's sessions finds the code, or is waited for.
-    credentials.lock(cx, request.to.client.id, shared=True)
-    _require(cx, names, request, holder.user)
+def hold(cx: Connection, to: Return) -> None:
+    """Until the commit: whoever ends the client's sessions finds the code, or is waited for. What is asked after this
+    call holds as long.
+    """
+    credentials.lock(cx, to.client.id, shared=True)
+
+
+def issue_code(cx: Connection, request: AuthorizationRequest, holder: TicketHolder, ticket: bytes, now: Instant) -> str:
+    """The user, who holds the ticket of this digest, allows it: ``hold`` was called before it was asked whether they
+    may.
+    """
     seconds = min(request.to.settings.code_seconds or codes.LONGEST_SECONDS, codes.LONGEST_SECONDS)
     authorization = Authorization(
         client_id=request.to.client.id,
@@ -192,6 +191,13 @@ def allow(
         expires=now + seconds * SECOND,
     )
     return codes.issue(cx, authorization)
+
+
+def require_may_allow(cx: Connection, names: DirectoryNames, request: AuthorizationRequest, user: Entry) -> None:
+    """Raises AccessEnded."""
+    if not request.is_for(user):
+        raise AccessEnded("This application asks for another user than you. Sign in as that user.")
+    require_access(cx, names, request.to.client, request.to.settings, user, request.scope.resource_id)
 
 
 def require_access(
@@ -224,13 +230,6 @@ def _is_too_old(request: AuthorizationRequest, holder: TicketHolder, now: Instan
     if "login" in request.prompt or request.longest_age == 0:
         return True
     return request.longest_age is not None and (now - holder.ticket.created) // SECOND > request.longest_age
-
-
-def _require(cx: Connection, names: DirectoryNames, request: AuthorizationRequest, user: Entry) -> None:
-    """Raises AccessEnded."""
-    if not request.is_for(user):
-        raise AccessEnded("This application asks for another user than you. Sign in as that user.")
-    require_access(cx, names, request.to.client, request.to.settings, user, request.scope.resource_id)
 
 
 def _was_allowed(cx: Connection, request: AuthorizationRequest, user_id: int, now: Instant) -> bool:

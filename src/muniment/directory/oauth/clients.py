@@ -40,6 +40,7 @@ class Client(msgspec.Struct, frozen=True):
     """
 
     id: int
+    name: str
     secret_hash: str | None
     settings: ClientSettings
 
@@ -81,7 +82,7 @@ def find(cx: Connection, memory: PublicClientCache, proof: ClientProof) -> Clien
     known = credentials.find_of_client(cx, client_id)
     if known is None or not known.user.live or not _shows_what_it_must(known, proof):
         raise InvalidClient(REFUSED)
-    client = Client(known.user.id, known.secret_hash, known.settings)
+    client = Client(known.user.id, known.user.name, known.secret_hash, known.settings)
     if not client.confidential:
         memory.keep(client_id, client, _ENTRY + len(client_id) + len(msgspec.json.encode(client)), known.generation)
     return client

@@ -4,11 +4,14 @@ Usually ``look_up`` finds a request's client, and what its type needs; the type'
 that the caller must run; ``decide`` decides.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from sqlalchemy.engine import Connection
 
+from muniment.directory import version_stamps
 from muniment.directory.entries.oauth_clients import GRANT_TYPES
 from muniment.directory.oauth import clients
 from muniment.directory.oauth.grant_types.authorization_code import AUTHORIZATION_CODE
@@ -17,9 +20,17 @@ from muniment.directory.oauth.grant_types.device_code import DEVICE_CODE
 from muniment.directory.oauth.grant_types.password import PASSWORD
 from muniment.directory.oauth.grant_types.refresh_token import REFRESH_TOKEN
 from muniment.directory.oauth.grant_types.token_exchange import TOKEN_EXCHANGE
-from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import (
+    AttemptCache,
+    AttemptQuestion,
+    GrantType,
+    TokenAttempt,
+    TokenRequest,
+    TokenResponse,
+)
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import UnsupportedGrantType
+from muniment.directory.sign_in import passwords
 from muniment.ground.clock import Instant
 
 GRANTS: Mapping[str, GrantType[Any]] = {
@@ -40,8 +51,20 @@ def find(grant_type: str) -> GrantType[Any]:
     return GRANTS[grant_type]
 
 
+def recall(attempts: AttemptCache, request: TokenRequest, generation: str) -> TokenAttempt[Any] | None:
+    """What ``look_up`` has found for an equal request. Who sends this one is not checked yet, as after ``look_up``."""
+    question = _question(request)
+    found = None if question is None else attempts.recall(question, generation)
+    return None if found is None else dataclasses.replace(found, request=request)
+
+
 def look_up(
-    cx: Connection, options: DirectoryOptions, memory: clients.PublicClientCache, request: TokenRequest, now: Instant
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: clients.PublicClientCache,
+    attempts: AttemptCache,
+    request: TokenRequest,
+    now: Instant,
 ) -> TokenAttempt[Any]:
     """Writes nothing. Raises InvalidClient, UnsupportedGrantType, UnauthorizedClient, and the refusals of the grant
     type.
@@ -52,7 +75,15 @@ def look_up(
         clients.require_grant(client.settings, grant.made)
     basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)
     signs_in = None if grant.signs_in is None else grant.signs_in(cx, options, basis)
-    return TokenAttempt(request, client, basis, signs_in)
+    if grant.decide_each is None:
+        return TokenAttempt(request, client, basis, signs_in)
+    attempt = TokenAttempt(request, client, basis, signs_in, version_stamps.read_generation(cx))
+    question = _question(request)
+    if question is not None and client.secret_hash is not None and passwords.is_made(client.secret_hash):
+        # Memory holds no secret, and no hash of one that somebody chose.
+        weight = _ATTEMPT + len(msgspec.json.encode((question, client, basis)))
+        attempts.keep(question, dataclasses.replace(attempt, request=_NO_REQUEST), weight, attempt.generation)
+    return attempt
 
 
 def decide(
@@ -62,3 +93,18 @@ def decide(
     decision = find(attempt.request.grant_type).decide
     assert decision is not None  # noqa: S101 - all other grant types decide jointly
     return decision(cx, options, attempt, password_ok, now)
+
+
+_ATTEMPT = 2000
+"""About how many bytes a remembered attempt takes beside what is in its texts."""
+_LONGEST_QUESTION = 1000
+_NO_REQUEST = TokenRequest("", "", None, None, {}, "")
+
+
+def _question(request: TokenRequest) -> AttemptQuestion | None:
+    scope = request.parameters.get("scope")
+    if request.assertion is not None or "resource" in request.parameters:
+        return None
+    if len(request.client_id) + len(scope or "") > _LONGEST_QUESTION:
+        return None
+    return AttemptQuestion(request.grant_type, request.client_id, bool(request.client_secret), scope)

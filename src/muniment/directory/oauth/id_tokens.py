@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import signing_keys
 from muniment.directory.oauth.token_requests import TokenAttempt, TokenResponse
@@ -35,12 +34,10 @@ def add(
     """The response to a sign-in, with an id_token for the ``user`` if their ``grant`` has ``openid``."""
     if "openid" not in grant.scopes.split():
         return response
-    client = entries.by_id(cx, grant.client_id)
-    assert client is not None  # noqa: S101 - its row is locked
     claims: dict[str, Any] = {
         "iss": attempt.request.issuer,
         "sub": user.uuid,
-        "aud": client.name,
+        "aud": attempt.client.name,
         "iat": now // SECOND,
         "exp": now // SECOND + LIFE_SECONDS,
         "at_hash": half_hash(response.access_token),
@@ -49,7 +46,7 @@ def add(
         claims |= {"auth_time": grant.authenticated // SECOND, "amr": _PASSWORD}
     if nonce is not None:
         claims["nonce"] = nonce
-    return msgspec.structs.replace(response, id_token=signing_keys.sign(cx, claims, _TYP, now))
+    return msgspec.structs.replace(response, id_token=signing_keys.signer(cx, now).sign(claims, _TYP))
 
 
 def subject(cx: Connection, text: str) -> str:

@@ -5,13 +5,14 @@ request, whoever verifies by keys when it expires.
 """
 
 import weakref
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection, Engine
 
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.resources import ADMINISTRATION, Resource
+from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import claims, scopes, signing_keys, tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import InvalidGrant, InvalidScope
@@ -53,29 +54,47 @@ def audience(resource: Resource) -> str:
     return resource.address or f"urn:uuid:{resource.id}"
 
 
-def issue(
-    cx: Connection,
-    names: DirectoryNames,
-    party: Party,
-    grant: tokens.Grant,
-    resource: Resource,
-    now: Instant,
-    expires: Instant,
-) -> str:
+class ToSign(NamedTuple):
+    """A token that is not there yet. Without the grant's ``user``, they are read."""
+
+    party: Party
+    grant: tokens.Grant
+    resource: Resource
+    expires: Instant
+    user: Entry | None = None
+
+
+def issue_each(cx: Connection, names: DirectoryNames, drafts: Sequence[ToSign], now: Instant) -> list[str]:
     """Raises InvalidGrant for a user who is gone, and InvalidScope for a token that would be too long to be read."""
-    user = entries.by_id(cx, grant.user_id)
+    ids = tokens.add_signed_tokens(cx, [(draft.grant, draft.expires) for draft in drafts], now)
+    signers: dict[signing_keys.Algorithm, signing_keys.Signer] = {}
+    texts = []
+    for token_id, draft in zip(ids, drafts, strict=True):
+        algorithm: signing_keys.Algorithm = "ES256" if draft.resource.token_format == "ES256" else "RS256"  # noqa: S105
+        signer = signers.get(algorithm)
+        if signer is None:
+            signer = signers[algorithm] = signing_keys.signer(cx, now, algorithm)
+        text = signer.sign(_claims(cx, names, draft, token_id, now), signing_keys.ACCESS_TOKEN)
+        if len(text) > signing_keys.LONGEST_JWT:
+            raise InvalidScope("The user has too many groups and roles for a signed token: ask for fewer scopes.")
+        texts.append(text)
+    return texts
+
+
+def _claims(cx: Connection, names: DirectoryNames, draft: ToSign, token_id: str, now: Instant) -> dict[str, Any]:
+    grant = draft.grant
+    user = draft.user or entries.by_id(cx, grant.user_id)
     if user is None:
         raise InvalidGrant("The user is not there any more.")
-    token_id = tokens.add_signed_token(cx, grant, now, expires)
     granted = grant.scopes.split()
-    spelt = scopes.spell(names, resource, granted).split(" ")
+    spelt = scopes.spell(names, draft.resource, granted).split(" ")
     told = claims.of_user(cx, names, user, granted) | {
-        "iss": party.issuer,
-        "aud": audience(resource),
-        "client_id": party.client_id,
+        "iss": draft.party.issuer,
+        "aud": audience(draft.resource),
+        "client_id": draft.party.client_id,
         "jti": token_id,
         "iat": now // SECOND,
-        "exp": expires // SECOND,
+        "exp": draft.expires // SECOND,
         "scope": " ".join(spelt),
         "scp": spelt,
     }
@@ -83,8 +102,4 @@ def issue(
         told["auth_time"] = grant.authenticated // SECOND
     if grant.actor_id is not None and (actor := entries.by_id(cx, grant.actor_id)) is not None:
         told["act"] = {"sub": actor.uuid}
-    algorithm: signing_keys.Algorithm = "ES256" if resource.token_format == "ES256" else "RS256"  # noqa: S105
-    text = signing_keys.sign(cx, told, signing_keys.ACCESS_TOKEN, now, algorithm)
-    if len(text) > signing_keys.LONGEST_JWT:
-        raise InvalidScope("The user has too many groups and roles for a signed token: ask for fewer scopes.")
-    return text
+    return told

@@ -7,7 +7,7 @@ another one signs; its public half stays while a row is left of any token that i
 import re
 import weakref
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 import sqlalchemy as sa
@@ -145,22 +145,32 @@ def key_set(cx: Connection, now: Instant) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def sign(cx: Connection, claims: dict[str, Any], typ: str, now: Instant, algorithm: Algorithm = "RS256") -> str:
-    """A JWS in compact form, under the key that signs now, or first, should the clock have gone back. Makes the first
-    key if there is none.
-    """
+class Signer(NamedTuple):
+    """A key that signs now."""
+
+    kid: str
+    algorithm: Algorithm
+    key: _Key
+
+    def sign(self, claims: dict[str, Any], typ: str) -> str:
+        """A JWS in compact form."""
+        header = {"alg": self.algorithm, "typ": typ, "kid": self.kid}
+        return jws.serialize_compact(header, msgspec.json.encode(claims), self.key, algorithms=[self.algorithm])
+
+
+def signer(cx: Connection, now: Instant, algorithm: Algorithm = "RS256") -> Signer:
+    """The key that signs now, or first, should the clock have gone back. Makes the first key if there is none."""
     row = _SIGNING.first(cx, algorithm=algorithm, now=now) or _FIRST.first(cx, algorithm=algorithm)
     if row is None:
         add_missing(cx, [generate(algorithm)], now)
-        return sign(cx, claims, typ, now, algorithm)
+        return signer(cx, now, algorithm)
     kid: str = row[0]
     keys = _read.setdefault(cx.engine, {})
     key = keys.get((kid, True))
     if key is None:
         private = cx.execute(sa.select(_keys.c.private).where(_keys.c.kid == kid)).scalar_one()
         key = keys[kid, True] = _import(algorithm, bytes(private))
-    header = {"alg": algorithm, "typ": typ, "kid": kid}
-    return jws.serialize_compact(header, msgspec.json.encode(claims), key, algorithms=[algorithm])
+    return Signer(kid, algorithm, key)
 
 
 def read(cx: Connection, text: str, typ: str) -> dict[str, Any]:

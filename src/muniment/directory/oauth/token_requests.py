@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -17,6 +17,7 @@ from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCa
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import AccessEnded, InvalidGrant, InvalidScope, UnknownResource
 from muniment.directory.sign_in.line import Asker
+from muniment.ground.caches import Cache
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Overloaded, Refusal
 
@@ -84,19 +85,35 @@ class SignedIn(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenAttempt(Generic[B]):
-    """``basis`` is what its grant type has looked up, ``signs_in`` the user whose word it found there."""
+    """``basis`` is what its grant type has looked up, ``signs_in`` the user whose word it found there. ``generation``
+    is the directory's, from the same snapshot.
+    """
 
     request: TokenRequest
     client: Client
     basis: B
     signs_in: SignedIn | None = None
+    generation: str = ""
+
+
+class AttemptQuestion(NamedTuple):
+    """All of a request on which its look-up depends, if neither an assertion nor the parameter ``resource`` is sent."""
+
+    grant_type: str
+    client_id: str
+    shows_secret: bool
+    scope: str | None
+
+
+AttemptCache: TypeAlias = Cache[AttemptQuestion, TokenAttempt[Any]]
+"""Look-ups for joint decisions, each with its generation: of clients whose secret was made by a computer."""
 
 
 class JointRequest(NamedTuple):
-    """Without a ``client`` the joint decision itself must find it."""
+    """Without an ``attempt`` the joint decision itself must find the client."""
 
     request: TokenRequest
-    client: Client | None
+    attempt: TokenAttempt[Any] | None = None
 
 
 JointGrant: TypeAlias = Callable[
@@ -113,7 +130,7 @@ class GrantType(Generic[B]):
     ``parameters`` are those that a request must have. ``look_up`` writes nothing. ``check`` returns the password check
     for the gate. ``decide`` is told whether the password was right, and issues the tokens. The parameter ``account``
     names who signs in, and ``signs_in`` says who has done so before, in a browser; without both nobody does, and no
-    security event is left. A type for which nobody signs in may have ``decide_each`` instead, for several requests at
+    security event is left. A type without a password check may have ``decide_each`` instead, for several requests at
     one time. ``made`` is how its grants are made, by which a client's settings deny it; None if it makes none.
     ``acts_as`` says as which user the client then acts, if they exist, and ``asked`` for what, both for security
     events.
@@ -150,18 +167,18 @@ def require_user(
     question: Question,
     granted: Collection[str],
     sentence: str,
-) -> Entry:
-    """The user for whom a grant that they have allowed may be opened now, with these scopes. Raises InvalidGrant with
-    ``sentence``.
+) -> access.Allowed:
+    """The user for whom a grant that they have allowed may be opened now, with these scopes, and its resource. Raises
+    InvalidGrant with ``sentence``.
     """
     try:
-        resource, user = access.require(cx, question, options.names)
+        resource, user = allowed = access.require(cx, question, options.names)
         scopes.require_may_have(options.names, client.settings, made, resource, granted)
     except (AccessEnded, InvalidScope, UnknownResource) as refusal:
         raise InvalidGrant(sentence) from refusal
     if not client.lets_sign_in(user):
         raise InvalidGrant(sentence)
-    return user
+    return allowed
 
 
 def signed_in(cx: Connection, names: DirectoryNames, user_id: int, resource_id: str) -> SignedIn | None:
@@ -181,24 +198,16 @@ def issue_another(
     grants: Sequence[tuple[TokenRequest, Client, tokens.LockedGrant]],
     now: Instant,
 ) -> list[TokenResponse]:
-    """The token expires with the grant at the latest. There is no new refresh token."""
+    """There is no new refresh token. Raises what ``issue_each`` raises."""
     if not grants:
         return []
     signing = signed_tokens.resources_that_sign(cx, grants[0][2].generation)
-    if any(locked_grant.grant.resource_id in signing for _, _, locked_grant in grants):
-        return [
-            _answer(cx, options, request, client, locked_grant.grant, signing.get(locked_grant.grant.resource_id), now)
-            for request, client, locked_grant in grants
-        ]
-    expiries = [
-        (locked_grant, min(now + client.access_seconds(options) * SECOND, locked_grant.grant.expires))
-        for _, client, locked_grant in grants
+    tokens.count_another(cx, [locked_grant for _, _, locked_grant in grants])
+    orders = [
+        TokenOrder(request, client, locked_grant.grant, signing.get(locked_grant.grant.resource_id))
+        for request, client, locked_grant in grants
     ]
-    access_tokens = tokens.add_another(cx, expiries, now)
-    return [
-        TokenResponse(access_token=access_token, expires_in=(expires - now) // SECOND, token_type=_BEARER)
-        for access_token, (_, expires) in zip(access_tokens, expiries, strict=True)
-    ]
+    return issue_each(cx, options, orders, now)
 
 
 def issue(
@@ -213,40 +222,68 @@ def issue(
     *,
     resource: Resource | None = None,
 ) -> TokenResponse:
-    """The token expires with the grant at the latest. The client may be one that gets no refresh tokens. ``told`` is
-    what ``scopes.RequestedScope`` has to tell. Without the grant's ``resource``, it is read. Raises Overloaded while it
-    changes, if its tokens are signed.
+    """The client may be one that gets no refresh tokens. ``told`` is what ``scopes.RequestedScope`` has to tell.
+    Without the grant's ``resource``, it is read. Raises Overloaded while it changes, if its tokens are signed, and what
+    ``issue_each`` raises.
     """
     if resource is None and grant.resource_id:
         resource = resources.by_id(cx, grant.resource_id)
-    if resource is not None and signed_tokens.signs(resource):
-        # Whoever makes its tokens opaque finds this new grant, and ends it, or was there first. To wait for them, with
-        # locks that they want, could take for ever.
-        try:
-            resource = resources.by_id(cx, resource.id, held=True)
-        except UnknownResource as refusal:
-            raise Overloaded("The resource changes at this moment.", 1) from refusal
+    if resource is not None:
+        resource = hold_signing(cx, resource)
+    (response,) = issue_each(cx, options, [TokenOrder(request, client, grant, resource)], now)
     return msgspec.structs.replace(
-        _answer(cx, options, request, client, grant, resource, now),
+        response,
         refresh_token=refresh_token if refresh_token and client.settings.allow_refresh_token else msgspec.UNSET,
         scope=told or msgspec.UNSET,
     )
 
 
-def _answer(
-    cx: Connection,
-    options: DirectoryOptions,
-    request: TokenRequest,
-    client: Client,
-    grant: tokens.Grant,
-    resource: Resource | None,
-    now: Instant,
-) -> TokenResponse:
-    expires = min(now + client.access_seconds(options) * SECOND, grant.expires)
-    if resource is not None and signed_tokens.signs(resource):
-        expires = min(expires, now + signed_tokens.seconds(resource) * SECOND)
-        party = signed_tokens.Party(request.issuer, request.client_id)
-        access_token = signed_tokens.issue(cx, options.names, party, grant, resource, now, expires)
-    else:
-        access_token = tokens.add_access_token(cx, grant, now, expires)
-    return TokenResponse(access_token=access_token, expires_in=(expires - now) // SECOND, token_type=_BEARER)
+def hold_signing(cx: Connection, resource: Resource) -> Resource:
+    """One whose tokens are signed is read anew, and stays so until the commit. Raises Overloaded while it changes.
+
+    Whoever makes its tokens opaque finds the new grant, and ends it, or was there first. To wait for them, with locks
+    that they want, could take for ever.
+    """
+    if not signed_tokens.signs(resource):
+        return resource
+    if not resources.hold(cx, {resource.id}):
+        raise Overloaded("The resource changes at this moment.", 1)
+    return resources.by_id(cx, resource.id)
+
+
+class TokenOrder(NamedTuple):
+    """An access token to issue. The ``resource`` is the grant's, held until the commit if its tokens are signed; then
+    the ``user`` is read if they are not here.
+    """
+
+    request: TokenRequest
+    client: Client
+    grant: tokens.Grant
+    resource: Resource | None
+    user: Entry | None = None
+
+
+def issue_each(
+    cx: Connection, options: DirectoryOptions, orders: Sequence[TokenOrder], now: Instant
+) -> list[TokenResponse]:
+    """Each token expires with its grant at the latest. Raises what ``signed_tokens.issue_each`` raises."""
+    expiries: list[Instant] = []
+    opaque: list[int] = []
+    signed: dict[int, signed_tokens.ToSign] = {}
+    for place, (request, client, grant, resource, user) in enumerate(orders):
+        expires = min(now + client.access_seconds(options) * SECOND, grant.expires)
+        if resource is not None and signed_tokens.signs(resource):
+            expires = min(expires, now + signed_tokens.seconds(resource) * SECOND)
+            party = signed_tokens.Party(request.issuer, request.client_id)
+            signed[place] = signed_tokens.ToSign(party, grant, resource, expires, user)
+        else:
+            opaque.append(place)
+        expiries.append(expires)
+    opaque_texts = tokens.add_access_tokens(cx, [(orders[place].grant, expiries[place]) for place in opaque], now)
+    texts = dict(zip(opaque, opaque_texts, strict=True))
+    if signed:
+        texts |= zip(signed, signed_tokens.issue_each(cx, options.names, list(signed.values()), now), strict=True)
+    return [
+        TokenResponse(access_token=texts[place], expires_in=(expires - now) // SECOND, token_type=_BEARER)
+        for place, expires in enumerate(expiries)
+    ]

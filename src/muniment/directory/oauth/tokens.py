@@ -141,38 +141,54 @@ def open_grant(
     """
     token, digest = minting.mint(system.key(cx, "tokens"), "refresh")
     draft = Grant(0, user_id, client_id, resource_id, expires, None, scopes, made, authenticated, actor_id)
-    row = msgspec.structs.asdict(draft) | {"refresh_digest": digest, "refresh_expires": expires, "created": now}
-    row |= {"source_id": source_id, "actor_source_id": actor_source_id}
-    row["family"] = minting.family(token) if rotates else None
-    del row["id"], row["expires"], row["narrowed"]
-    inserted = _OPEN_GRANT.first(cx, **{f"new_{name}": value for name, value in row.items()})
-    assert inserted is not None  # noqa: S101 - what was inserted is returned
-    return msgspec.structs.replace(draft, id=inserted[0]), token
+    family = minting.family(token) if rotates else None
+    grant = _open(cx, draft, digest, now, family=family, source_id=source_id, actor_source_id=actor_source_id)
+    return grant, token
+
+
+def open_grants(cx: Connection, drafts: Sequence[Grant], now: Instant) -> list[Grant]:
+    """``drafts`` have no numbers yet. Nobody learns of their refresh tokens."""
+    key = system.key(cx, "tokens")
+    return [_open(cx, draft, minting.mint(key, "refresh")[1], now) for draft in drafts]
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    return _add_access_tokens(cx, [(grant, expires)], now)[0]
+    return add_access_tokens(cx, [(grant, expires)], now)[0]
 
 
-def add_signed_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    """The row of an access token that is a JWT. Return its id, which is the token's ``jti``."""
-    token_id = str(uuid.uuid4())
-    _ADD_ACCESS_TOKEN.run_for_each(cx, [_token_row(_digest_of_signed(token_id), token_id, grant, now, expires)])
-    return token_id
-
-
-def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
+def add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
     """``expiries`` has for each grant the instant when its new token expires."""
-    if not expiries:
-        return []
+    key, texts, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
+    for grant, expires in expiries:
+        token, digest = minting.mint(key, "access")
+        texts.append(token)
+        rows.append(_token_row(digest, str(uuid.uuid4()), grant, now, expires))
+    if rows:
+        _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
+    return texts
+
+
+def add_signed_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
+    """The rows of access tokens that are JWTs. Return their ids, each its token's ``jti``."""
+    ids = [str(uuid.uuid4()) for _ in expiries]
+    rows = [
+        _token_row(_digest_of_signed(token_id), token_id, grant, now, expires)
+        for token_id, (grant, expires) in zip(ids, expiries, strict=True)
+    ]
+    if rows:
+        _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
+    return ids
+
+
+def count_another(cx: Connection, locked_grants: Sequence[LockedGrant]) -> None:
+    """Each gets one more access token: raise the upper bounds that are kept."""
     bounds = [
         {"grant": locked_grant.grant.id, "bound": locked_grant.live_bound + 1}
-        for locked_grant, _ in expiries
+        for locked_grant in locked_grants
         if locked_grant.live_bound is not None
     ]
     if bounds:
         _KEEP_BOUND.run_for_each(cx, bounds)
-    return _add_access_tokens(cx, [(locked_grant.grant, expires) for locked_grant, expires in expiries], now)
 
 
 def lock_grants(
@@ -321,14 +337,13 @@ def allowed(cx: Connection, question: Question, now: Instant) -> set[str]:
     return {row[0] for row in _ALLOWED.all(cx, **about, now=now)}
 
 
-def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
-    key, texts, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
-    for grant, expires in expiries:
-        token, digest = minting.mint(key, "access")
-        texts.append(token)
-        rows.append(_token_row(digest, str(uuid.uuid4()), grant, now, expires))
-    _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
-    return texts
+def _open(cx: Connection, draft: Grant, digest: bytes, now: Instant, **more: bytes | int | None) -> Grant:
+    """``digest`` is that of the refresh token."""
+    row = msgspec.structs.asdict(draft) | dict.fromkeys(("family", "source_id", "actor_source_id")) | more
+    row |= {"refresh_digest": digest, "refresh_expires": draft.expires, "created": now}
+    inserted = _OPEN_GRANT.first(cx, **{f"new_{name}": row[name] for name in _OPENED})
+    assert inserted is not None  # noqa: S101 - what was inserted is returned
+    return msgspec.structs.replace(draft, id=inserted[0])
 
 
 def _token_row(digest: bytes, token_id: str, grant: Grant, now: Instant, expires: Instant) -> dict[str, Any]:

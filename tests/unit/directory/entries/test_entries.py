@@ -168,7 +168,7 @@ def test_a_description_that_no_database_can_store_is_refused(office: Office, tex
             lambda: editing.add_partition(cx, office.names, "New", now, description=text),
             lambda: editing.add_user(cx, office.partition, "new", now, description=text),
             lambda: resources.add(cx, office.names, "New", now, description=text),
-            lambda: resources.set_description(cx, office.resource, text),
+            lambda: resources.change(cx, office.resource, description=text),
         ):
             with pytest.raises(BadAttribute):
                 change()

@@ -272,8 +272,8 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
         with office.db.read() as cx:
             return clients.find(cx, Cache(1000), clients.ClientProof(client_id, secret))
 
-    assert begin("app", None) == begin("APP", "") == Client(office.client.id, None, DEFAULTS)
-    assert begin("safe", "anything") == Client(safe.id, "a secret's hash", DEFAULTS)
+    assert begin("app", None) == begin("APP", "") == Client(office.client.id, "app", None, DEFAULTS)
+    assert begin("safe", "anything") == Client(safe.id, "safe", "a secret's hash", DEFAULTS)
     for client_id, secret in (("nobody", None), ("", None), ("safe", None), ("safe", ""), ("app", "a secret")):
         with pytest.raises(InvalidClient):
             begin(client_id, secret)

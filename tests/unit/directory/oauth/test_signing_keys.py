@@ -25,7 +25,7 @@ RSA = signing_keys.generate("RS256")
 
 def sign(office: Office, now: Instant, claims: dict[str, Any] | None = None, algorithm: Algorithm = "ES256") -> str:
     with office.db.begin() as cx:
-        return signing_keys.sign(cx, claims or {"sub": "x"}, "at+jwt", now, algorithm)
+        return signing_keys.signer(cx, now, algorithm).sign(claims or {"sub": "x"}, "at+jwt")
 
 
 def read(office: Office, text: str, typ: str = "at+jwt") -> dict[str, Any]:

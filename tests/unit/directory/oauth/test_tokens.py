@@ -234,7 +234,7 @@ def test_a_second_refresh_of_a_grant_and_a_locked_grant_are_decided_alone(office
         requests = [
             TokenRequest("refresh_token", "app", None, None, {"refresh_token": str(text)}, "::1") for text in texts
         ]
-        asked = [JointRequest(request, None) for request in requests]
+        asked = [JointRequest(request) for request in requests]
         return list(decide_each(cx, office.options, office.memory, office.clients, asked, now, False))
 
     with office.db.begin() as cx:

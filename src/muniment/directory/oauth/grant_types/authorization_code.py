@@ -6,9 +6,8 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
-from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import clients, codes, id_tokens, token_requests, tokens
-from muniment.directory.oauth.access import Question
+from muniment.directory.oauth.access import Allowed, Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.codes import Authorization
 from muniment.directory.oauth.token_requests import GrantType, SignedIn, TokenAttempt, TokenRequest, TokenResponse
@@ -56,7 +55,7 @@ def _decide(
     if authorization.grant_id is not None:
         tokens.end_grant(cx, authorization.grant_id, now)
         raise UsedAgain(_USED_AGAIN)
-    user = _require(cx, options, attempt.request.parameters, client, authorization, now)
+    resource, user = _require(cx, options, attempt.request.parameters, client, authorization, now)
     expires = now + client.refresh_seconds(options) * SECOND
     grant, refresh_token = tokens.open_grant(
         *(cx, authorization.user_id, client.id, authorization.resource_id, now, expires),
@@ -66,7 +65,9 @@ def _decide(
         rotates=client.rotates("authorization_code"),
     )
     codes.redeem(cx, attempt.basis.digest, grant.id)
-    response = token_requests.issue(cx, options, attempt.request, client, grant, refresh_token, now, authorization.told)
+    response = token_requests.issue(
+        *(cx, options, attempt.request, client, grant, refresh_token, now, authorization.told), resource=resource
+    )
     return id_tokens.add(cx, response, attempt, user, grant, now, authorization.nonce)
 
 
@@ -77,8 +78,8 @@ def _require(
     client: Client,
     authorization: Authorization,
     now: Instant,
-) -> Entry:
-    """The user who has allowed it. Raises InvalidGrant."""
+) -> Allowed:
+    """The user who has allowed it, and the resource. Raises InvalidGrant."""
     if (
         now >= authorization.expires
         or parameters.get("redirect_uri", "") != authorization.redirect_address

@@ -4,9 +4,8 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
-from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import clients, device_codes, id_tokens, token_requests, tokens
-from muniment.directory.oauth.access import Question
+from muniment.directory.oauth.access import Allowed, Question
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.device_codes import Device
 from muniment.directory.oauth.token_requests import GrantType, SignedIn, TokenAttempt, TokenRequest, TokenResponse
@@ -68,7 +67,7 @@ def _decide(
     device_codes.end(cx, device)
     if device.decision == "denied":
         raise AccessDenied("The user has not allowed it.")
-    user = _require(cx, options, client, device, now)
+    resource, user = _require(cx, options, client, device, now)
     expires = now + client.refresh_seconds(options) * SECOND
     grant, refresh_token = tokens.open_grant(
         *(cx, user.id, client.id, device.resource_id, now, expires),
@@ -77,7 +76,9 @@ def _decide(
         authenticated=device.auth_time,
         rotates=client.rotates("device_code"),
     )
-    response = token_requests.issue(cx, options, attempt.request, client, grant, refresh_token, now, device.told)
+    response = token_requests.issue(
+        *(cx, options, attempt.request, client, grant, refresh_token, now, device.told), resource=resource
+    )
     return id_tokens.add(cx, response, attempt, user, grant, now)
 
 
@@ -90,8 +91,8 @@ def _require_patience(cx: Connection, device: Device, now: Instant) -> None:
         raise SlowDown(f"Ask every {interval} seconds at most.")
 
 
-def _require(cx: Connection, options: DirectoryOptions, client: Client, device: Device, now: Instant) -> Entry:
-    """The user who has allowed it. Raises InvalidGrant."""
+def _require(cx: Connection, options: DirectoryOptions, client: Client, device: Device, now: Instant) -> Allowed:
+    """The user who has allowed it, and the resource. Raises InvalidGrant."""
     if device.user_id is None or device.ticket is None or not tickets.lives(cx, device.ticket, now):
         raise InvalidGrant(_REFUSED)
     question = Question(client.id, device.user_id, device.resource_id)

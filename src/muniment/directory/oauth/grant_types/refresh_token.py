@@ -117,8 +117,8 @@ def _telling(response: TokenResponse, told: str) -> TokenResponse:
 
 def _client(cx: Connection, memory: PublicClientCache, joint_request: JointRequest, generation: str) -> Client:
     """Raises InvalidClient."""
-    if joint_request.client is not None:
-        return joint_request.client
+    if joint_request.attempt is not None:
+        return joint_request.attempt.client
     client_id = joint_request.request.client_id
     return memory.recall(client_id, generation) or clients.find(cx, memory, joint_request.request.proof)
 
