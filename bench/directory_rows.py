@@ -34,7 +34,7 @@ CREATE_MUST, CREATE_AIM = 500, 1000
 MEANWHILE = at_most(5)
 AUDITED = at_most(1.2)
 
-_FEW, _FEW_GROUPS = 1_000, 10
+_FEW, _FEW_GROUPS = 1_000, 100
 _PAGE, _CLUBS = 20, 50
 _CONNECTIONS = 16
 _CHANGES = 200
@@ -186,7 +186,7 @@ _QUESTIONS = (
     _list("a user by a bare name", f"/users/{_SOMEBODY}", _SOMEBODY),
     _list("users of all partitions", "/users", '"users"'),
     _list("users of a unit who are enabled", "/users", '"users"', where_state="enabled"),
-    _list("users by the beginning of a last name", "/users", _SOMEBODY, where_filter=f"last {_SOMEBODY[::-2]}"),
+    _list("users by the beginning of a last name", "/users", '"users"', where_filter="last"),
     _list("users whose name holds a digit anywhere", "/users", '"users"', where_filter="*1"),
     _list("a page of groups", "/groups", '"groups"', where_filter="g00"),
     _list("the groups of a user", f"/users/{_SOMEBODY}@{PARTITION}/memberof", '"groups"'),

@@ -166,7 +166,7 @@ def _add_expired(data: Data, count: int) -> None:
             now = opened.now
             # The access token is long dead, its grant is not: that is what the directory keeps longest.
             grant, _ = tokens.open_grant(cx, person.id, client.id, guard.id, now, now + 12 * 3600 * clock.SECOND)
-            tokens.add_access_token(cx, grant, now, now - 24 * 3600 * clock.SECOND)
+            tokens.add_access_tokens(cx, [(grant, now - 24 * 3600 * clock.SECOND)], now)
             grant_row = dict(cx.execute(sa.select(held).where(held.c.id == grant.id)).mappings().one())
             token_row = dict(cx.execute(sa.select(issued).where(issued.c.grant_id == grant.id)).mappings().one())
         _copies(

@@ -17,7 +17,6 @@ from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessCache
 from muniment.directory.oauth.clients import PublicClientCache
 from muniment.directory.oauth.token_requests import (
-    AttemptCache,
     JointRequest,
     TokenAttempt,
     TokenRequest,
@@ -56,7 +55,6 @@ class Office:
         self.options = options or DirectoryOptions()
         self.memory: AccessCache = Cache(16 << 20)
         self.clients: PublicClientCache = Cache(1 << 20)
-        self.attempts: AttemptCache = Cache(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
             self.administration = decisions.initialise(cx, now)
@@ -82,7 +80,7 @@ class Office:
         parameters = {"username": username, "password": PASSWORD, "scope": scope}
         request = TokenRequest("password", client, None, username, parameters, address)
         with self.db.read() as cx:
-            return grants.look_up(cx, self.options, self.clients, self.attempts, request, now)
+            return grants.look_up(cx, self.options, self.clients, request, now)
 
     def finish(self, attempt: TokenAttempt[SignInAttempt], right: bool, now: Instant) -> TokenResponse | SignInRefused:
         """Finish a sign-in. A refusal is committed with what it counted, as database/transactions does."""

@@ -98,9 +98,7 @@ def looked_up(scene: Scene, acting: Service, **tokens_shown: str) -> TokenAttemp
     form = {"scope": SCOPE, "subject_token_type": USER_ID, "actor_token_type": ACCESS, **tokens_shown}
     request = TokenRequest(EXCHANGE, acting.name, acting.secret, None, form, "192.0.2.1")
     with scene.database.read() as cx:
-        return grants.look_up(
-            cx, scene.directory.options, scene.directory.clients, scene.directory.attempts, request, scene.clock()
-        )
+        return grants.look_up(cx, scene.directory.options, scene.directory.clients, request, scene.clock())
 
 
 @pytest.mark.only("sqlite", "PostgreSQL plans by the rows there are.")

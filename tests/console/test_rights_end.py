@@ -108,7 +108,7 @@ class Someone:
             client = entries.find_client(cx, scene.client_id)
             until = now + 3600 * SECOND
             grant, self.refresh = tokens.open_grant(cx, self.user.id, client.id, scene.administration.id, now, until)
-            self.access = tokens.add_access_token(cx, grant, now, until)
+            self.access = tokens.add_access_tokens(cx, [(grant, until)], now)[0]
             self.ticket = page_ticket(cx, scene.names, self.user.id, scene.administration.id, now)
             self.csrf = frame.csrf(cx, self.ticket)
         self.id = scene.shown_id(self.user)

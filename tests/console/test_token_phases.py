@@ -105,9 +105,7 @@ def begin(scene: Scene, grant_type: str) -> TokenAttempt[Any]:
 
 def look_up(scene: Scene, request: TokenRequest) -> TokenAttempt[Any]:
     with scene.database.read() as cx:
-        return grants.look_up(
-            cx, scene.directory.options, scene.directory.clients, scene.directory.attempts, request, scene.clock()
-        )
+        return grants.look_up(cx, scene.directory.options, scene.directory.clients, request, scene.clock())
 
 
 def finish(scene: Scene, attempt: TokenAttempt[Any]) -> TokenResponse:
@@ -119,13 +117,13 @@ def decide(scene: Scene, cx: Connection, attempt: TokenAttempt[Any]) -> TokenRes
     """Decide alone."""
     directory, decide_each = scene.directory, grants.GRANTS[attempt.request.grant_type].decide_each
     if decide_each is None:
-        return grants.decide(cx, directory.options, attempt, True, scene.clock())
+        return grants.decide(cx, directory.options, attempt, True, scene.clock()).signed()
     asked = [JointRequest(attempt.request, attempt)]
     (outcome,) = decide_each(cx, directory.options, directory.memory, directory.clients, asked, scene.clock(), True)
     assert outcome is not None
     if isinstance(outcome, Refusal):
         raise outcome
-    return outcome
+    return outcome.signed()
 
 
 @pytest.mark.parametrize("grant_type", ["password", "client_credentials", EXCHANGE])

@@ -41,7 +41,7 @@ def end(pipe: Pipe, url: str) -> None:
     def commit() -> None:
         while not stop.wait(0.01):
             with database.begin() as cx:  # as a refresh does
-                tokens.add_access_token(cx, grant, now, now + HOUR)
+                tokens.add_access_tokens(cx, [(grant, now + HOUR)], now)[0]
             next(commits)
 
     committing = threading.Thread(target=commit)
@@ -86,7 +86,7 @@ def signed_in(world: World, name: str) -> tuple[str, tokens.Grant]:
         resources.add_to_role(cx, resource, user)
         client = entries.find_client(cx, world.client_id)
         grant, _ = tokens.open_grant(cx, user.id, client.id, resource.id, now, now + HOUR)
-        return tokens.add_access_token(cx, grant, now, now + HOUR), grant
+        return tokens.add_access_tokens(cx, [(grant, now + HOUR)], now)[0], grant
 
 
 @pytest.mark.parametrize("races", [20, pytest.param(1000, marks=pytest.mark.campaign)])

@@ -48,7 +48,7 @@ def made(world: World, user_name: str, group_name: str, partition_name: str) -> 
 def _token(cx: Connection, world: World, user: Entry) -> str:
     now, client = world.clock(), entries.find_client(cx, world.client_id)
     grant, _ = tokens.open_grant(cx, user.id, client.id, world.resource_id, now, now + 3600 * SECOND)
-    return tokens.add_access_token(cx, grant, now, now + 3600 * SECOND)
+    return tokens.add_access_tokens(cx, [(grant, now + 3600 * SECOND)], now)[0]
 
 
 @settings(max_examples=examples(8, 300), deadline=None)

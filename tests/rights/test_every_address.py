@@ -181,7 +181,7 @@ class Stage:
                     resources.add_to_role(cx, resource, user)
                 until = now + 3600 * SECOND
                 grant, _ = tokens.open_grant(cx, user.id, client.id, resource.id, now, until)
-                token = tokens.add_access_token(cx, grant, now, until)
+                token = tokens.add_access_tokens(cx, [(grant, until)], now)[0]
                 made.append((Person(f"{user.name}@{world.partition}", PASSWORD), token))
         return made
 

@@ -25,7 +25,7 @@ from muniment.database.snapshots import ANSWERED, LATER
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
-_SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
+_SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0001, 0.005, 0.05
 """Seconds between two tries to begin a write: the shortest for ``_SHORT_WAITS`` seconds, then the longest."""
 
 _STEPS_BETWEEN_LOOKS = 20_000

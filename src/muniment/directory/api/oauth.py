@@ -157,13 +157,13 @@ async def issue(
     the grant type.
     """
     try:
-        return await _issue(directory, token_request, scope, event)
+        return (await _issue(directory, token_request, scope, event)).signed()
     except InvalidClient:
         if token_request.raw is None:
             raise
         raw = token_request.raw
     read_otherwise = msgspec.structs.replace(token_request, client_id=raw.client_id, client_secret=raw.secret, raw=None)
-    return await _issue(directory, read_otherwise, scope, event)
+    return (await _issue(directory, read_otherwise, scope, event)).signed()
 
 
 async def _issue(
@@ -193,6 +193,7 @@ async def _issue(
         events.begin(scope, "sign-in", how=how, who=who, client=client_id, resource=resource_name)
     # 3. Authenticate the client.
     await client_authentication.authenticate(directory, attempt.client, token_request.proof, token_request.address)
+    grants.remember(directory.attempts, attempt)
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
@@ -216,13 +217,12 @@ async def _issue(
 
 async def _look_up(directory: Directory, token_request: TokenRequest, *, is_joint: bool) -> TokenAttempt[Any]:
     """Raises what ``grants.look_up`` raises, and Busy."""
-    attempts = directory.attempts
     if is_joint:
-        remembered = grants.recall(attempts, token_request, (await read_marks(directory)).generation)
+        remembered = grants.recall(directory.attempts, token_request, (await read_marks(directory)).generation)
         if remembered is not None:
             return remembered
     return await directory.transactions.read(
-        grants.look_up, directory.options, directory.clients, attempts, token_request, directory.clock()
+        grants.look_up, directory.options, directory.clients, token_request, directory.clock()
     )
 
 

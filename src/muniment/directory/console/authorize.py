@@ -80,9 +80,10 @@ async def authorize_by_post(request: Request, directory: Directory) -> Response:
 
 async def _go_on(request: Request, directory: Directory, parameters: Mapping[str, str]) -> Response:
     ticket = frame.cookie(request, directory.options.names, "ticket")
-    # Without a ticket there is nothing to write.
-    decide = directory.transactions.write if ticket else directory.transactions.read
-    decided = await decide(_decide_step, directory, parameters, ticket)
+    # Only who has a ticket of ours may have something to write.
+    is_ours = bool(ticket) and await directory.transactions.read(_is_ours, directory.options.names, ticket)
+    decide = directory.transactions.write if is_ours else directory.transactions.read
+    decided = await decide(_decide_step, directory, parameters, ticket if is_ours else "")
     if decided.fields:
         return _answer(request, directory, decided.to, decided.fields)
     if decided.step.kind == "sign in":
@@ -157,10 +158,10 @@ def _decide_step(cx: Connection, directory: Directory, parameters: Mapping[str, 
     """Raises BadAuthorization."""
     options, now = directory.options, directory.clock()
     to = authorization.read_return(cx, parameters)
+    if ticket:
+        to = authorization.hold(cx, to, parameters)
     try:
         asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
-        if ticket:
-            authorization.hold(cx, to)
         holder = _holder(cx, options.names, ticket, now)
         step = authorization.next_step(cx, options.names, asked, holder, now)
     except AuthorizationRefused as refusal:
@@ -186,10 +187,9 @@ def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], 
     Raises NotSignedIn, BadAuthorization.
     """
     options, now = directory.options, directory.clock()
-    to = authorization.read_return(cx, parameters)
+    to = authorization.hold(cx, authorization.read_return(cx, parameters), parameters)
     try:
         asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
-        authorization.hold(cx, to)
         holder = holders.of_sign_in(cx, options.names, ticket, now)
         authorization.require_may_allow(cx, options.names, asked, holder.user)
     except AuthorizationRefused as refusal:
@@ -198,6 +198,15 @@ def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], 
         return _Decided(to, _refusal(AuthorizationRefused(refusal.sentence, "access_denied")))
     digest = tickets.parse(cx, options.names, ticket)
     return _Decided(to, {"code": authorization.issue_code(cx, asked, holder, digest, now)})
+
+
+def _is_ours(cx: Connection, names: DirectoryNames, ticket: str) -> bool:
+    """Whether the directory made it, whoever may hold it now."""
+    try:
+        tickets.parse(cx, names, ticket)
+    except NotSignedIn:
+        return False
+    return True
 
 
 def _require_ours(cx: Connection, mark: FormMark, ticket: str, parameters: Mapping[str, str]) -> Return:

@@ -165,11 +165,12 @@ def next_step(
     return NextStep("ask")
 
 
-def hold(cx: Connection, to: Return) -> None:
-    """Until the commit: whoever ends the client's sessions finds the code, or is waited for. What is asked after this
-    call holds as long.
+def hold(cx: Connection, to: Return, parameters: Mapping[str, str]) -> Return:
+    """Until the commit the client stays as it is now: whoever ends its sessions finds the code, or is waited for. What
+    is asked after this call holds as long. Raises BadAuthorization.
     """
     credentials.lock(cx, to.client.id, shared=True)
+    return read_return(cx, parameters)
 
 
 def issue_code(cx: Connection, request: AuthorizationRequest, holder: TicketHolder, ticket: bytes, now: Instant) -> str:

@@ -58,11 +58,21 @@ def recall(attempts: AttemptCache, request: TokenRequest, generation: str) -> To
     return None if found is None else dataclasses.replace(found, request=request)
 
 
+def remember(attempts: AttemptCache, attempt: TokenAttempt[Any]) -> None:
+    """For ``recall``, once the client has shown its secret, if a computer made that."""
+    question, secret_hash = _question(attempt.request), attempt.client.secret_hash
+    if question is None or not attempt.generation or secret_hash is None or not passwords.is_made(secret_hash):
+        return
+    if attempts.recall(question, attempt.generation) is not None:
+        return
+    weight = _ATTEMPT + len(msgspec.json.encode((question, attempt.client, attempt.basis)))
+    attempts.keep(question, dataclasses.replace(attempt, request=_NO_REQUEST), weight, attempt.generation)
+
+
 def look_up(
     cx: Connection,
     options: DirectoryOptions,
     memory: clients.PublicClientCache,
-    attempts: AttemptCache,
     request: TokenRequest,
     now: Instant,
 ) -> TokenAttempt[Any]:
@@ -75,15 +85,8 @@ def look_up(
         clients.require_grant(client.settings, grant.made)
     basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)
     signs_in = None if grant.signs_in is None else grant.signs_in(cx, options, basis)
-    if grant.decide_each is None:
-        return TokenAttempt(request, client, basis, signs_in)
-    attempt = TokenAttempt(request, client, basis, signs_in, version_stamps.read_generation(cx))
-    question = _question(request)
-    if question is not None and client.secret_hash is not None and passwords.is_made(client.secret_hash):
-        # Memory holds no secret, and no hash of one that somebody chose.
-        weight = _ATTEMPT + len(msgspec.json.encode((question, client, basis)))
-        attempts.keep(question, dataclasses.replace(attempt, request=_NO_REQUEST), weight, attempt.generation)
-    return attempt
+    generation = "" if grant.decide_each is None else version_stamps.read_generation(cx)
+    return TokenAttempt(request, client, basis, signs_in, generation)
 
 
 def decide(
@@ -102,7 +105,8 @@ _NO_REQUEST = TokenRequest("", "", None, None, {}, "")
 
 
 def _question(request: TokenRequest) -> AttemptQuestion | None:
-    scope = request.parameters.get("scope")
+    # Without a look-up of the grant type the client is all that was found.
+    scope = None if find(request.grant_type).look_up is None else request.parameters.get("scope")
     if request.assertion is not None or "resource" in request.parameters:
         return None
     if len(request.client_id) + len(scope or "") > _LONGEST_QUESTION:

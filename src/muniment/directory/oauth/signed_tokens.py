@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy.engine import Connection, Engine
 
 from muniment.directory.entries import entries, resources
@@ -19,6 +20,9 @@ from muniment.directory.refusals import InvalidGrant, InvalidScope
 from muniment.ground.clock import SECOND, Instant
 
 _USUAL_SECONDS = 300
+_AROUND_CLAIMS = 600
+"""A token's header and signature have fewer characters."""
+_LONGEST_CLAIMS = (signing_keys.LONGEST_JWT - _AROUND_CLAIMS) * 3 // 4
 
 _signing: weakref.WeakKeyDictionary[Engine, tuple[str, Mapping[str, Resource]]] = weakref.WeakKeyDictionary()
 
@@ -64,21 +68,23 @@ class ToSign(NamedTuple):
     user: Entry | None = None
 
 
-def issue_each(cx: Connection, names: DirectoryNames, drafts: Sequence[ToSign], now: Instant) -> list[str]:
+def issue_each(
+    cx: Connection, names: DirectoryNames, drafts: Sequence[ToSign], now: Instant
+) -> list[signing_keys.UnsignedToken]:
     """Raises InvalidGrant for a user who is gone, and InvalidScope for a token that would be too long to be read."""
     ids = tokens.add_signed_tokens(cx, [(draft.grant, draft.expires) for draft in drafts], now)
     signers: dict[signing_keys.Algorithm, signing_keys.Signer] = {}
-    texts = []
+    unsigned = []
     for token_id, draft in zip(ids, drafts, strict=True):
         algorithm: signing_keys.Algorithm = "ES256" if draft.resource.token_format == "ES256" else "RS256"  # noqa: S105
         signer = signers.get(algorithm)
         if signer is None:
             signer = signers[algorithm] = signing_keys.signer(cx, now, algorithm)
-        text = signer.sign(_claims(cx, names, draft, token_id, now), signing_keys.ACCESS_TOKEN)
-        if len(text) > signing_keys.LONGEST_JWT:
+        told = _claims(cx, names, draft, token_id, now)
+        if len(msgspec.json.encode(told)) > _LONGEST_CLAIMS:
             raise InvalidScope("The user has too many groups and roles for a signed token: ask for fewer scopes.")
-        texts.append(text)
-    return texts
+        unsigned.append(signing_keys.UnsignedToken(signer, signing_keys.ACCESS_TOKEN, told))
+    return unsigned
 
 
 def _claims(cx: Connection, names: DirectoryNames, draft: ToSign, token_id: str, now: Instant) -> dict[str, Any]:

@@ -16,7 +16,7 @@ grant_table = sa.Table(
     required("refresh_digest", sa.LargeBinary, unique=True),
     required("refresh_expires", sa.BigInteger, index=True),
     required("created", sa.BigInteger),
-    sa.Column("revoked", sa.BigInteger, index=True),
+    sa.Column("revoked", sa.BigInteger),
     # An upper bound of the number of live access tokens, while there are FEW or more. NULL: nobody has counted them.
     sa.Column("live_bound", sa.Integer),
     required("scopes", sa.Text),
@@ -24,11 +24,17 @@ grant_table = sa.Table(
     sa.Column("authenticated", sa.BigInteger),
     sa.Column("actor_id", sa.BigInteger),
     # Of a grant whose refresh token has successors, what they share, and when the last one was made.
-    sa.Column("family", sa.LargeBinary, index=True, unique=True),
+    sa.Column("family", sa.LargeBinary),
     sa.Column("rotated", sa.BigInteger),
     # The grants whose tokens were exchanged for this one: the subject's, and the actor's.
-    sa.Column("source_id", sa.BigInteger, index=True),
-    sa.Column("actor_source_id", sa.BigInteger, index=True),
+    sa.Column("source_id", sa.BigInteger),
+    sa.Column("actor_source_id", sa.BigInteger),
+    # Few grants have something there: a new one is usually in none of these indexes.
+    *(
+        sa.Index(f"ix_grants_{column}", column, unique=column == "family", sqlite_where=there, postgresql_where=there)
+        for column in ("revoked", "family", "source_id", "actor_source_id")
+        for there in [sa.text(f"{column} IS NOT NULL")]
+    ),
     sqlite_autoincrement=True,
 )
 

@@ -1,5 +1,7 @@
 """What every grant type shares: the token request, its phases (decision 0032), and the response."""
 
+import base64
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -14,6 +16,7 @@ from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import access, scopes, signed_tokens, tokens
 from muniment.directory.oauth.access import AccessCache, Question
 from muniment.directory.oauth.clients import Client, ClientProof, PublicClientCache
+from muniment.directory.oauth.signing_keys import UnsignedToken
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import AccessEnded, InvalidGrant, InvalidScope, UnknownResource
 from muniment.directory.sign_in.line import Asker
@@ -60,6 +63,7 @@ class PasswordCheck(msgspec.Struct, frozen=True):
 
 
 _BEARER = "Bearer"
+_HALF = 16
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +78,36 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     scope: str | msgspec.UnsetType = msgspec.UNSET
     issued_token_type: str | msgspec.UnsetType = msgspec.UNSET
     id_token: str | msgspec.UnsetType = msgspec.UNSET
+
+    def signed(self) -> "TokenResponse":
+        """With its JWTs."""
+        return self
+
+
+class UnsignedResponse(TokenResponse, frozen=True, kw_only=True):
+    """A response without its JWTs: to sign takes long, and is done when the transaction has ended."""
+
+    access: UnsignedToken | None = None
+    identity: UnsignedToken | None = None
+
+    def signed(self) -> TokenResponse:
+        text = self.access_token if self.access is None else self.access.sign()
+        at_hash = {"at_hash": _half_hash(text)}
+        return TokenResponse(
+            access_token=text,
+            expires_in=self.expires_in,
+            refresh_token=self.refresh_token,
+            token_type=self.token_type,
+            scope=self.scope,
+            issued_token_type=self.issued_token_type,
+            id_token=msgspec.UNSET if self.identity is None else self.identity.sign(at_hash),
+        )
+
+
+def _half_hash(text: str) -> str:
+    """The left half of the digest that the algorithm RS256 uses, in base64url (OpenID Connect Core 3.1.3.6)."""
+    digest = hashlib.sha256(text.encode()).digest()[:_HALF]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 class SignedIn(NamedTuple):
@@ -279,11 +313,16 @@ def issue_each(
         else:
             opaque.append(place)
         expiries.append(expires)
-    opaque_texts = tokens.add_access_tokens(cx, [(orders[place].grant, expiries[place]) for place in opaque], now)
-    texts = dict(zip(opaque, opaque_texts, strict=True))
-    if signed:
-        texts |= zip(signed, signed_tokens.issue_each(cx, options.names, list(signed.values()), now), strict=True)
-    return [
-        TokenResponse(access_token=texts[place], expires_in=(expires - now) // SECOND, token_type=_BEARER)
-        for place, expires in enumerate(expiries)
-    ]
+    texts = tokens.add_access_tokens(cx, [(orders[place].grant, expiries[place]) for place in opaque], now)
+    unsigned = signed_tokens.issue_each(cx, options.names, list(signed.values()), now) if signed else []
+    issued: dict[int, TokenResponse] = {
+        place: TokenResponse(access_token=text, expires_in=(expiries[place] - now) // SECOND, token_type=_BEARER)
+        for place, text in zip(opaque, texts, strict=True)
+    }
+    issued |= {
+        place: UnsignedResponse(
+            access_token="", expires_in=(expiries[place] - now) // SECOND, token_type=_BEARER, access=draft
+        )
+        for place, draft in zip(signed, unsigned, strict=True)
+    }
+    return [issued[place] for place in range(len(orders))]

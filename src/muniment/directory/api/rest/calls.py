@@ -48,7 +48,7 @@ JSON = "application/json"
 _MATCHED = ("PUT", "PATCH", "DELETE")
 _NO_STATE = -1
 
-_AT_ONCE = 4
+_AT_ONCE = 2
 """So many are made before whoever asks about a token has their turn."""
 
 WHO: Table = {

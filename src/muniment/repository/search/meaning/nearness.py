@@ -31,10 +31,10 @@ FLOOR = 0.35
 
 _BY_WORDS = 50
 
-_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
+_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.0
 """The question is moved towards so many objects, whose mean has this weight; its own is 1."""
 
-_FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
+_FIRST_WEIGHT, _WEIGHT = 0.3, 1.6
 """Nearness has these weights, for the feedback and in the answer; the best hit by words counts as 1."""
 
 _QUESTIONS = 2_000
