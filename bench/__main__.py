@@ -141,6 +141,9 @@ def main() -> int:
         rounds, seconds = (1, 2) if asked.quick else (asked.rounds, asked.seconds)
         run = Run(scratch, chosen, asked.quick, rounds, seconds)
         other = stack.enter_context(checked_out(asked.beside, scratch)) if asked.beside else None
+        if other is None:
+            # Also of a run that is told to stop.
+            stack.callback(lambda: page.keep(mine, ROWS, quick=asked.quick))
         for group in GROUPS:
             wanted = [row for row in group.rows if row in chosen]
             if not wanted or (other is not None and group.here_only):
@@ -151,9 +154,7 @@ def main() -> int:
             for into, (lines, unbroken) in zip((mine, theirs), found, strict=False):
                 into += lines
                 whole = whole and unbroken
-    if other is None:
-        page.keep(mine, ROWS, quick=asked.quick)
-    else:
+    if other is not None:
         print("\n" + "\n".join(beside.table(mine, theirs, other.commit)))
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     return 0 if whole else 1
