@@ -193,7 +193,7 @@ async def _issue(
         events.begin(scope, "sign-in", how=how, who=who, client=client_id, resource=resource_name)
     # 3. Authenticate the client.
     await client_authentication.authenticate(directory, attempt.client, token_request.proof, token_request.address)
-    grants.remember(directory.attempts, attempt)
+    grants.remember_attempt(directory.attempts, attempt)
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
@@ -218,7 +218,7 @@ async def _issue(
 async def _look_up(directory: Directory, token_request: TokenRequest, *, is_joint: bool) -> TokenAttempt[Any]:
     """Raises what ``grants.look_up`` raises, and Busy."""
     if is_joint:
-        remembered = grants.recall(directory.attempts, token_request, (await read_marks(directory)).generation)
+        remembered = grants.recall_attempt(directory.attempts, token_request, (await read_marks(directory)).generation)
         if remembered is not None:
             return remembered
     return await directory.transactions.read(

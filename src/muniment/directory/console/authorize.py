@@ -11,6 +11,7 @@ from starlette.responses import Response
 from muniment.directory.console import frame, sign_in
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources
+from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import authorization, redirects
 from muniment.directory.oauth.authorization import NextStep, Return
 from muniment.directory.oauth.discovery import AUTHORIZE
@@ -136,9 +137,8 @@ def _answer(request: Request, directory: Directory, to: Return, fields: Mapping[
     return Response(status_code=303, headers={"Location": location, **browser.NEVER_STORED})
 
 
-def described(cx: Connection, names: DirectoryNames, resource_id: str, scopes: str) -> dict[str, Any]:
-    """What an application asks for, as the pages show it. ``resource_id`` and ``scopes`` are those of a grant."""
-    resource = resources.by_id(cx, resource_id) if resource_id else None
+def described(names: DirectoryNames, resource: Resource | None, scopes: str) -> dict[str, Any]:
+    """What an application asks for, as the pages show it. ``scopes`` are as a grant has them."""
     return {
         "resource_name": "" if resource is None else resources.shown_name(names, resource),
         "learns": list(dict.fromkeys(_LEARNS[scope] for scope in scopes.split())),
@@ -159,7 +159,7 @@ def _decide_step(cx: Connection, directory: Directory, parameters: Mapping[str, 
     options, now = directory.options, directory.clock()
     to = authorization.read_return(cx, parameters)
     if ticket:
-        to = authorization.hold(cx, to, parameters)
+        to = authorization.hold_client(cx, to, parameters)
     try:
         asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
         holder = _holder(cx, options.names, ticket, now)
@@ -176,7 +176,7 @@ def _decide_step(cx: Connection, directory: Directory, parameters: Mapping[str, 
         "origin": to.origin,
         "user_id": entries.shown_id(options.names, holder.user),
         "csrf": frame.csrf(cx, ticket),
-        **described(cx, options.names, asked.scope.resource_id, asked.scope.text),
+        **described(options.names, asked.scope.resource, asked.scope.text),
     }
     return _Decided(to, step=step, values=values)
 
@@ -187,7 +187,7 @@ def _allow(cx: Connection, directory: Directory, parameters: Mapping[str, str], 
     Raises NotSignedIn, BadAuthorization.
     """
     options, now = directory.options, directory.clock()
-    to = authorization.hold(cx, authorization.read_return(cx, parameters), parameters)
+    to = authorization.hold_client(cx, authorization.read_return(cx, parameters), parameters)
     try:
         asked = authorization.read(cx, options.names, to, parameters, directory.dependencies.guard_at)
         holder = holders.of_sign_in(cx, options.names, ticket, now)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from muniment.directory.console import authorize, frame, sign_in
 from muniment.directory.context import Directory
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
 from muniment.directory.oauth import device_authorization, device_codes
 from muniment.directory.refusals import AccessEnded, NotSignedIn, WrongUserCode
 from muniment.directory.sign_in import holders, tickets
@@ -73,10 +73,11 @@ def _claim(cx: Connection, directory: Directory, mark: FormMark, ticket: str, ty
     frame.check_csrf(cx, mark, ticket)
     waiting = device_authorization.claim(cx, options, holder.user, typed, now)
     device = waiting.device
+    resource = resources.by_id(cx, device.resource_id) if device.resource_id else None
     return _signed_in(cx, directory, ticket) | {
         "application": waiting.client.name,
         "user_code": device_codes.spell(device_codes.read(typed)),
-        **authorize.described(cx, options.names, device.resource_id, device.scopes),
+        **authorize.described(options.names, resource, device.scopes),
     }
 
 

@@ -76,11 +76,11 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
     return None if user_id is None else credentials
 
 
-def hold(cx: Connection, user_ids: Collection[int]) -> set[int]:
+def hold_users(cx: Connection, user_ids: Collection[int]) -> set[int]:
     """Those of them who are there and do not change before the commit; on SQLite nobody does."""
     if cx.dialect.name == "sqlite":
         return set(user_ids)
-    return {row[0] for row in _HELD.all(cx, users=sorted(user_ids))}
+    return {row[0] for row in _HOLD.all(cx, users=sorted(user_ids))}
 
 
 def note_sign_in(
@@ -108,7 +108,7 @@ _CLIENT = PreparedStatement(_OF_CLIENT.add_columns(version_stamps.GENERATION))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
 _LOCK = {shared: PreparedStatement(_CREDENTIALS.with_for_update(of=rows, read=shared)) for shared in (False, True)}
-_HELD = PreparedStatement(
+_HOLD = PreparedStatement(
     sa.select(rows.c.id)
     .where(rows.c.id.in_(sa.bindparam("users", expanding=True)))
     .with_for_update(read=True, skip_locked=True)

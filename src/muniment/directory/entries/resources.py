@@ -198,7 +198,7 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
     return _to_resource(row)
 
 
-def hold(cx: Connection, resource_ids: Collection[str]) -> set[str]:
+def hold_resources(cx: Connection, resource_ids: Collection[str]) -> set[str]:
     """Those of them, by their stored spelling, that are there and do not change before the commit; on SQLite nothing
     does.
     """

@@ -165,7 +165,7 @@ def next_step(
     return NextStep("ask")
 
 
-def hold(cx: Connection, to: Return, parameters: Mapping[str, str]) -> Return:
+def hold_client(cx: Connection, to: Return, parameters: Mapping[str, str]) -> Return:
     """Until the commit the client stays as it is now: whoever ends its sessions finds the code, or is waited for. What
     is asked after this call holds as long. Raises BadAuthorization.
     """

@@ -51,15 +51,15 @@ def find(grant_type: str) -> GrantType[Any]:
     return GRANTS[grant_type]
 
 
-def recall(attempts: AttemptCache, request: TokenRequest, generation: str) -> TokenAttempt[Any] | None:
+def recall_attempt(attempts: AttemptCache, request: TokenRequest, generation: str) -> TokenAttempt[Any] | None:
     """What ``look_up`` has found for an equal request. Who sends this one is not checked yet, as after ``look_up``."""
     question = _question(request)
     found = None if question is None else attempts.recall(question, generation)
     return None if found is None else dataclasses.replace(found, request=request)
 
 
-def remember(attempts: AttemptCache, attempt: TokenAttempt[Any]) -> None:
-    """For ``recall``, once the client has shown its secret, if a computer made that."""
+def remember_attempt(attempts: AttemptCache, attempt: TokenAttempt[Any]) -> None:
+    """For ``recall_attempt``, once the client has shown its secret, if a computer made that."""
     question, secret_hash = _question(attempt.request), attempt.client.secret_hash
     if question is None or not attempt.generation or secret_hash is None or not passwords.is_made(secret_hash):
         return

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries.table import Entry
@@ -41,9 +42,8 @@ def add(
         claims |= {"auth_time": grant.authenticated // SECOND, "amr": _PASSWORD}
     if nonce is not None:
         claims["nonce"] = nonce
-    fields: dict[str, Any] = {name: getattr(response, name) for name in response.__struct_fields__}
-    fields["identity"] = signing_keys.UnsignedToken(signing_keys.signer(cx, now), _TYP, claims)
-    return UnsignedResponse(**fields)
+    identity = signing_keys.UnsignedToken(signing_keys.signer(cx, now), _TYP, claims)
+    return UnsignedResponse(**(msgspec.structs.asdict(response) | {"identity": identity}))
 
 
 def subject(cx: Connection, text: str) -> str:

@@ -68,7 +68,7 @@ class ToSign(NamedTuple):
     user: Entry | None = None
 
 
-def issue_each(
+def prepare_tokens(
     cx: Connection, names: DirectoryNames, drafts: Sequence[ToSign], now: Instant
 ) -> list[signing_keys.UnsignedToken]:
     """Raises InvalidGrant for a user who is gone, and InvalidScope for a token that would be too long to be read."""

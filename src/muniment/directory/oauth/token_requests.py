@@ -91,17 +91,12 @@ class UnsignedResponse(TokenResponse, frozen=True, kw_only=True):
     identity: UnsignedToken | None = None
 
     def signed(self) -> TokenResponse:
-        text = self.access_token if self.access is None else self.access.sign()
-        at_hash = {"at_hash": _half_hash(text)}
-        return TokenResponse(
-            access_token=text,
-            expires_in=self.expires_in,
-            refresh_token=self.refresh_token,
-            token_type=self.token_type,
-            scope=self.scope,
-            issued_token_type=self.issued_token_type,
-            id_token=msgspec.UNSET if self.identity is None else self.identity.sign(at_hash),
-        )
+        fields = {name: getattr(self, name) for name in TokenResponse.__struct_fields__}
+        if self.access is not None:
+            fields["access_token"] = self.access.sign()
+        if self.identity is not None:
+            fields["id_token"] = self.identity.sign({"at_hash": _half_hash(fields["access_token"])})
+        return TokenResponse(**fields)
 
 
 def _half_hash(text: str) -> str:
@@ -280,7 +275,7 @@ def hold_signing(cx: Connection, resource: Resource) -> Resource:
     """
     if not signed_tokens.signs(resource):
         return resource
-    if not resources.hold(cx, {resource.id}):
+    if not resources.hold_resources(cx, {resource.id}):
         raise Overloaded("The resource changes at this moment.", 1)
     return resources.by_id(cx, resource.id)
 
@@ -300,7 +295,7 @@ class TokenOrder(NamedTuple):
 def issue_each(
     cx: Connection, options: DirectoryOptions, orders: Sequence[TokenOrder], now: Instant
 ) -> list[TokenResponse]:
-    """Each token expires with its grant at the latest. Raises what ``signed_tokens.issue_each`` raises."""
+    """Each token expires with its grant at the latest. Raises what ``signed_tokens.prepare_tokens`` raises."""
     expiries: list[Instant] = []
     opaque: list[int] = []
     signed: dict[int, signed_tokens.ToSign] = {}
@@ -313,16 +308,15 @@ def issue_each(
         else:
             opaque.append(place)
         expiries.append(expires)
-    texts = tokens.add_access_tokens(cx, [(orders[place].grant, expiries[place]) for place in opaque], now)
-    unsigned = signed_tokens.issue_each(cx, options.names, list(signed.values()), now) if signed else []
-    issued: dict[int, TokenResponse] = {
-        place: TokenResponse(access_token=text, expires_in=(expiries[place] - now) // SECOND, token_type=_BEARER)
-        for place, text in zip(opaque, texts, strict=True)
-    }
-    issued |= {
-        place: UnsignedResponse(
-            access_token="", expires_in=(expiries[place] - now) // SECOND, token_type=_BEARER, access=draft
-        )
-        for place, draft in zip(signed, unsigned, strict=True)
-    }
-    return [issued[place] for place in range(len(orders))]
+    texts = iter(tokens.add_access_tokens(cx, [(orders[place].grant, expiries[place]) for place in opaque], now))
+    unsigned = iter(signed_tokens.prepare_tokens(cx, options.names, list(signed.values()), now) if signed else ())
+    issued: list[TokenResponse] = []
+    for place, expires in enumerate(expiries):
+        seconds = (expires - now) // SECOND
+        if place in signed:
+            issued.append(
+                UnsignedResponse(access_token="", expires_in=seconds, token_type=_BEARER, access=next(unsigned))
+            )
+        else:
+            issued.append(TokenResponse(access_token=next(texts), expires_in=seconds, token_type=_BEARER))
+    return issued

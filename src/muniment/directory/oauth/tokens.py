@@ -172,8 +172,7 @@ def add_signed_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]],
         _token_row(_digest_of_signed(token_id), token_id, grant, now, expires)
         for token_id, (grant, expires) in zip(ids, expiries, strict=True)
     ]
-    if rows:
-        _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
+    _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
     return ids
 
 

@@ -67,10 +67,10 @@ def _decide_each(
     changed or changes now: decide again with ``alone``, which never gives None.
     """
     attempts: list[TokenAttempt[_Basis]] = [joint.attempt for joint in requests if joint.attempt is not None]
-    held_clients = credentials.hold(cx, {attempt.client.id for attempt in attempts})
+    held_clients = credentials.hold_users(cx, {attempt.client.id for attempt in attempts})
     # Whoever waits for a client's row below must hold no resource.
     signing = {attempt.basis.signing_resource for attempt in attempts if attempt.client.id in held_clients}
-    held_resources = resources.hold(cx, {each for each in signing if each})
+    held_resources = resources.hold_resources(cx, {each for each in signing if each})
     generation = version_stamps.read_generation(cx)
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(attempts)
     ready: dict[int, TokenAttempt[_Basis]] = {}
