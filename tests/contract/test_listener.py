@@ -24,7 +24,7 @@ from muniment.ground import certificates
 from muniment.server import listener, protocol
 from muniment.server.acceptor import Crowd
 from muniment.server.listener import Listeners
-from muniment.web.fast_path import FastFront, FastPathAtOnce
+from muniment.web.fast_path import FastFront, FastPath
 from muniment.web.options import WebOptions
 from muniment.web.requests.transport import Transport
 from tests.waiting import until
@@ -213,7 +213,7 @@ def remembering(recalled: list[bytes]) -> FastFront:
     options = WebOptions(trusted_proxies=("127.0.0.1",))
     front = FastFront(Transport(echo, options, sensitive_prefixes=["/hot"], requires_tls=no, shape=bug))
     headers = ((b"content-type", b"application/json"),)
-    front.addresses = {"/hot": (FastPathAtOnce(decide, b"application/json", headers, recall), None)}
+    front.addresses = {"/hot": (FastPath(decide, b"application/json", headers, recall), None)}
     return front
 
 

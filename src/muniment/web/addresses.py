@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment.web.answers.responses import Endpoint, ErrorCode, Shape, Table
-from muniment.web.fast_path import FastEndpoint, FastPath, FastPathAtOnce
+from muniment.web.fast_path import FastPath
 
 H = TypeVar("H")
 
@@ -89,8 +89,7 @@ class Operation(Generic[H]):
     arguments.
 
     Without ``credentials``, the address's count. ``refused`` has the parameters that only other methods take, with
-    reasons. ``fast`` and ``at_once`` are short ways to answer a POST (``fast_path``), for tables without ``check``,
-    ``options`` and suffixes.
+    reasons. ``at_once`` is a short way to answer a POST (``fast_path``), for tables without ``check`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -100,8 +99,7 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = ()
     credentials: CredentialKind | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
-    fast: FastPath[H] | None = None
-    at_once: FastPathAtOnce[H] | None = None
+    at_once: FastPath[H] | None = None
 
     @property
     def sentence(self) -> str:
@@ -168,7 +166,7 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
-    def at_once(self, half: H) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
+    def at_once(self, half: H) -> dict[str, tuple[FastPath[Any], Any]]:
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
         return {path: (post.at_once, half) for path, post in posts.items() if post and post.at_once}
 
@@ -192,15 +190,11 @@ class AddressTable(Generic[H]):
             if self.check is not None:
                 self.check(request, address.operations[method], half)
 
-        shape = self.shape_of(address).write
-        post = address.operations.get("POST")
-        if post is not None and post.fast is not None:
-            return FastEndpoint(post.fast, half, methods, address.refusals, shape)
         return Endpoint(
             half,
             methods,
             address.refusals,
-            shape,
+            self.shape_of(address).write,
             prepare=prepare if self.suffixed or self.check else None,
             options=self.options,
         )

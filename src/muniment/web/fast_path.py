@@ -1,11 +1,10 @@
-"""How is a frequent request answered with little work? There are three short ways (decisions 0052, 0057).
+"""How is a frequent request answered with little work? There are two short ways (decisions 0052, 0057).
 
 The listener asks ``FastFront.answer_at_once``, which answers from memory without an asyncio task. ``FastFront`` answers
-before the application what is remembered or quick to find. ``FastEndpoint`` does without Starlette's response.
+before the application, without its middleware and Starlette's response.
 
-All three serve POST without a query, with the address's one media type and the body in one piece; the first two also
-require HTTPS, each header only once, and no ``X-Request-Id``. All else goes the ordinary way. If the front's decision
-raises a refusal, a ``FastEndpoint`` answers with it; any other endpoint decides again.
+Both serve POST over HTTPS without a query, with the address's one media type, the body in one piece, each header only
+once, and no ``X-Request-Id``. All else goes the ordinary way. What the front's decision raises, the endpoint answers.
 """
 
 import time
@@ -13,11 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muniment.web.answers.responses import Endpoint, Shape, Table
+from muniment.web.answers.responses import FAILURE
 from muniment.web.requests import pace
 from muniment.web.requests.access_log import AccessLine
 from muniment.web.requests.transport import STARTED, Transport, new_request_id
@@ -26,30 +23,16 @@ H = TypeVar("H")
 
 _LONGEST_BODY = 65_536
 
-_FAILURE = "muniment.failure"
-
 _Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True)
 class FastPath(Generic[H]):
-    """``decide`` returns a body (status 200), or changes nothing and returns None; then the endpoint answers.
-
-    It raises what the endpoint may raise. ``headers`` lack Content-Length.
-    """
-
-    decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
-    media_type: bytes
-    headers: _Pairs
-
-
-@dataclass(frozen=True)
-class FastPathAtOnce(Generic[H]):
     """``answer`` returns the body that the endpoint would send (status 200), or changes nothing and returns None; then
-    the endpoint answers.
+    the endpoint answers. It raises what the endpoint may raise.
 
-    It records no security event. If it may change anything, the endpoint must be a ``FastEndpoint``, which answers its
-    errors. ``recall`` does so for several requests, with None for what it cannot know without waiting.
+    ``recall`` does so for several requests, changes nothing, begins no security event, and gives None for what it
+    cannot know without waiting. ``headers`` lack Content-Length.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -68,13 +51,14 @@ class AnswerAtOnce(NamedTuple):
 class FastFront:
     """``application`` wraps ``transport`` in other middleware, if any.
 
-    ``addresses`` is filled when the halves are open.
+    ``addresses`` is filled when the halves are open, and ``record`` then records a request's security events.
     """
 
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
         self._application = application or transport
-        self.addresses: Mapping[str, tuple[FastPathAtOnce[object], object]] = {}
+        self.addresses: Mapping[str, tuple[FastPath[object], object]] = {}
+        self.record: Callable[[Scope], None] = lambda _scope: None
 
     def has(self, path: str) -> bool:
         return path in self.addresses
@@ -101,7 +85,7 @@ class FastFront:
                     answers[place] = self._at_once(requests[place][0], at_once, answer, start)
         return answers
 
-    def _at_once(self, scope: Scope, at_once: FastPathAtOnce[object], answer: bytes, start: float) -> AnswerAtOnce:
+    def _at_once(self, scope: Scope, at_once: FastPath[object], answer: bytes, start: float) -> AnswerAtOnce:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         lines = self._transport.way(scope, host).header_lines(at_once.headers)
         request_id = new_request_id()
@@ -126,7 +110,10 @@ class FastFront:
             try:
                 answer = await at_once.answer(scope, message["body"], context)
             except Exception as error:  # noqa: BLE001 - the endpoint answers it
-                scope[_FAILURE], scope[STARTED] = error, start
+                scope[FAILURE], scope[STARTED] = error, start
+            except BaseException:
+                self.record(scope)
+                raise
         if answer is None:
             await application(scope, _receive_again(message, receive), send)
             return
@@ -138,12 +125,14 @@ class FastFront:
         ]
         try:
             await send({"type": "http.response.start", "status": 200, "headers": head})
-            status = 200
+            status = scope["muniment.status"] = 200
             await send({"type": "http.response.body", "body": answer})
         finally:
             self._note(scope, request_id, status, len(answer), start)
+            scope["muniment.request_id"] = request_id
+            self.record(scope)
 
-    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], at_once: FastPathAtOnce[object]) -> bool:
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], at_once: FastPath[object]) -> bool:
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
@@ -156,43 +145,6 @@ class FastFront:
         end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
         line = (request_id, None, "POST", scope["path"], status, size, start, end, "https", client)
         self._transport.access_log.note(AccessLine(*line))
-
-
-class FastEndpoint(Endpoint[H]):
-    """An endpoint with a short way for requests of that form."""
-
-    def __init__(
-        self,
-        fast: FastPath[H],
-        context: H,
-        methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
-        table: Table,
-        shape: Shape,
-    ) -> None:
-        super().__init__(context, methods, table, shape)
-        self._fast = fast
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not _has_form(scope, self._fast.media_type):
-            await super().__call__(scope, receive, send)
-            return
-        answer = None
-        try:
-            failure: Exception | None = scope.pop(_FAILURE, None)
-            if failure is not None:
-                raise failure
-            message = await receive()
-            if _is_whole(message):
-                answer = await self._fast.decide(scope, message["body"], self._context)
-        except Exception as error:  # noqa: BLE001 - an endpoint has an answer to each
-            await self._fail(error, scope, receive, send)
-            return
-        if answer is None:
-            await super().__call__(scope, _receive_again(message, receive), send)
-            return
-        headers = [*self._fast.headers, (b"content-length", b"%d" % len(answer))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
 
 
 def _has_form(scope: Scope, media_type: bytes) -> bool:

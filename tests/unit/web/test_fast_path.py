@@ -1,4 +1,4 @@
-"""The two short ways: what they take, and that everything else goes the ordinary way as it came."""
+"""The short ways: what they take, and that everything else goes the ordinary way as it came."""
 
 import asyncio
 import json
@@ -12,9 +12,10 @@ from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
 from muniment.database.connections import Busy
+from muniment.ground import events
 from muniment.ground.refusals import Malformed, Refusal
-from muniment.web.answers.responses import ErrorCode
-from muniment.web.fast_path import AnswerAtOnce, FastEndpoint, FastFront, FastPath, FastPathAtOnce
+from muniment.web.answers.responses import Endpoint, ErrorCode
+from muniment.web.fast_path import AnswerAtOnce, FastFront, FastPath
 from muniment.web.options import WebOptions
 from muniment.web.requests import bodies
 from muniment.web.requests.transport import Transport
@@ -74,13 +75,6 @@ def scope_of(*, more_headers: Sequence[tuple[bytes, bytes]] = (), **changes: Any
     }
 
 
-def endpoint(decide: Callable[[bytes], bytes | None]) -> FastEndpoint[None]:
-    async def hot(_scope: Scope, body: bytes, _context: None) -> bytes | None:
-        return decide(body)
-
-    return FastEndpoint(FastPath(hot, JSON, HEADERS), None, {"POST": ordinary}, {}, shape)
-
-
 def front(recall: Callable[[bytes], bytes | None], **options: Any) -> FastFront:
     async def no() -> bool:
         return True
@@ -88,14 +82,14 @@ def front(recall: Callable[[bytes], bytes | None], **options: Any) -> FastFront:
     async def recalled(_scope: Scope, body: bytes, _context: object) -> bytes | None:
         return recall(body)
 
-    inner = endpoint(lambda _body: None)
+    inner = Endpoint(None, {"POST": ordinary}, {}, shape)
     settings = WebOptions(base_address="https://files.example.org", **options)
     made = FastFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
 
     def recall_all(requests: Sequence[tuple[Scope, bytes]], _context: object) -> list[bytes | None]:
         return [recall(body) for _, body in requests]
 
-    made.addresses = {"/dirws/hot": (FastPathAtOnce(recalled, JSON, HEADERS, recall_all), None)}
+    made.addresses = {"/dirws/hot": (FastPath(recalled, JSON, HEADERS, recall_all), None)}
     return made
 
 
@@ -127,45 +121,16 @@ def test_a_request_of_another_form_goes_the_ordinary_way_with_its_whole_body(for
         raise AssertionError
 
     pieces, changes = OTHER_FORMS[form]
-    for application in (endpoint(never), front(never)):
-        assert asked(application, *pieces, **changes).body == b"ordinary: " + b"".join(pieces)
+    assert asked(front(never), *pieces, **changes).body == b"ordinary: " + b"".join(pieces)
 
 
 def test_another_method_is_refused_as_ever() -> None:
-    for application in (endpoint(lambda _body: b"hot"), front(lambda _body: b"hot")):
-        assert asked(application, b"", method="GET").status == 405
+    assert asked(front(lambda _body: b"hot"), b"", method="GET").status == 405
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_what_a_short_way_leaves_to_the_ordinary_one_comes_there_whole(late: bool) -> None:
-    for application in (endpoint(lambda _body: None), front(lambda _body: None)):
-        assert asked(application, BODY, late=late).body == b"ordinary: " + BODY
-
-
-def test_a_hot_answer_has_its_headers_and_its_size() -> None:
-    answer = asked(endpoint(lambda body: b"hot: " + body), BODY)
-    assert (answer.status, answer.body) == (200, b"hot: " + BODY)
-    assert answer.headers == {
-        "content-type": "application/json",
-        "cache-control": "no-store",
-        "content-length": str(len(answer.body)),
-    }
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "code"),
-    [(Malformed("No."), 400, "malformed_request"), (Busy("Busy."), 503, "overloaded"), (KeyError("secret"), 500, "")],
-)
-def test_what_a_hot_decision_raises_is_answered_as_the_endpoint_answers_it(
-    error: Exception, status: int, code: str
-) -> None:
-    def fail(_body: bytes) -> bytes:
-        raise error
-
-    answer = asked(endpoint(fail), BODY)
-    assert answer.status == status
-    assert json.loads(answer.body)["code"] == (code or "internal_error")
-    assert b"secret" not in answer.body
+    assert asked(front(lambda _body: None), BODY, late=late).body == b"ordinary: " + BODY
 
 
 def test_the_front_answers_what_is_remembered_with_the_headers_and_the_line_of_every_answer() -> None:
@@ -212,7 +177,7 @@ def test_requests_that_come_together_share_what_is_read_and_each_gets_its_own_an
         raise AssertionError
 
     made = front(lambda _body: None)
-    made.addresses = {"/dirws/hot": (FastPathAtOnce(never, JSON, HEADERS, recall), None)}
+    made.addresses = {"/dirws/hot": (FastPath(never, JSON, HEADERS, recall), None)}
     bodies = [b"one", b"unknown", b"", b"two"]
     answers = made.answer_at_once([(scope_of(), body) for body in bodies])
     assert [answer and answer.body for answer in answers] == [b"one", None, None, b"two"]
@@ -285,6 +250,60 @@ def test_what_is_refused_at_the_front_is_answered_by_the_endpoint_and_decided_on
     assert [line["status"] for line in lines if line["event"] == "request"] == [status]
 
 
+def beginning(decide: Callable[[bytes], bytes | None]) -> tuple[FastFront, list[Scope]]:
+    """A front whose decision begins an event, and the scopes whose events it records itself."""
+    recorded: list[Scope] = []
+
+    async def begin(scope: Scope, body: bytes, _context: object) -> bytes | None:
+        events.begin(scope, "sign-in", account="service")
+        return decide(body)
+
+    made = front(decide)
+    made.addresses, made.record = {"/dirws/hot": (FastPath(begin, JSON, HEADERS), None)}, recorded.append
+    return made, recorded
+
+
+def test_the_front_records_the_events_of_what_it_answers() -> None:
+    made, recorded = beginning(lambda _body: b"hot")
+    answer = asked(made, BODY)
+    (scope,) = recorded
+    assert [event.event for event in scope["muniment.events"]] == ["sign-in"]
+    assert (scope["muniment.status"], scope["muniment.request_id"]) == (200, answer.headers["x-request-id"])
+
+
+def test_an_event_whose_answer_cannot_be_sent_has_no_status() -> None:
+    async def fail(_message: Message) -> None:
+        raise ConnectionError
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": BODY, "more_body": False}
+
+    made, recorded = beginning(lambda _body: b"hot")
+    with pytest.raises(ConnectionError):
+        asyncio.run(made(scope_of(), receive, fail))
+    (scope,) = recorded
+    assert "muniment.status" not in scope
+
+
+def test_the_events_of_what_the_front_does_not_answer_are_left_to_who_does() -> None:
+    def fail(_body: bytes) -> bytes:
+        raise Malformed("No.")
+
+    made, recorded = beginning(fail)
+    assert asked(made, BODY).status == 400
+    assert recorded == []
+
+
+def test_the_events_of_a_request_that_is_cancelled_are_recorded() -> None:
+    def cancel(_body: bytes) -> bytes:
+        raise asyncio.CancelledError
+
+    made, recorded = beginning(cancel)
+    with pytest.raises(asyncio.CancelledError):
+        asked(made, BODY)
+    assert len(recorded) == 1
+
+
 def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:
     class Late(Refusal):
         """Too late."""
@@ -297,19 +316,7 @@ def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    async def hot(_scope: Scope, _body: bytes, _context: None) -> bytes | None:
-        raise AssertionError
-
-    application = FastEndpoint(
-        FastPath(hot, JSON, HEADERS), None, {"POST": ordinary}, {Late: ErrorCode(408, "late")}, shape
-    )
-    scope: Scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/",
-        "query_string": b"",
-        "headers": [(b"content-type", JSON)],
-    }
-    asyncio.run(application(scope, receive, send))
+    application = Endpoint(None, {"POST": ordinary}, {Late: ErrorCode(408, "late")}, shape)
+    asyncio.run(application(scope_of(), receive, send))
     assert Answer(sent).status == 408
     assert json.loads(Answer(sent).body)["code"] == "late"

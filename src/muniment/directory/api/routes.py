@@ -42,7 +42,7 @@ from muniment.web.addresses import (
 )
 from muniment.web.answers import browser
 from muniment.web.answers.responses import SHARED, refuse
-from muniment.web.fast_path import FastPathAtOnce
+from muniment.web.fast_path import FastPath
 
 _TWINS = "What the addresses below `/rest` do, with keys in snake_case."
 
@@ -122,16 +122,14 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 ),
                 _REDIRECT,
             ),
-            fast=fast_path.LOGIN,
-            at_once=fast_path.REFRESH,
+            at_once=fast_path.TOKEN,
         ),
     }
     token = Operation(
         oauth.token_endpoint,
         body={FORM: {"anyOf": _token_forms()}},
         answers=(AnswerDescription(200, "The token.", {"application/json": TokenResponse}),),
-        fast=fast_path.LOGIN,
-        at_once=fast_path.REFRESH,
+        at_once=fast_path.TOKEN,
     )
     authorization = {
         "GET": Operation(authorize.authorize, parameters=_AUTHORIZATION, answers=(_PAGE, _REDIRECT)),
@@ -355,7 +353,7 @@ def routes(directory: Directory) -> list[Route]:
     return made
 
 
-def at_once(directory: Directory) -> dict[str, tuple[FastPathAtOnce[Any], Any]]:
+def at_once(directory: Directory) -> dict[str, tuple[FastPath[Any], Any]]:
     """Return what answers at once, by path."""
     made = table(directory.options.names)
     return {

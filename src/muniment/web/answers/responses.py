@@ -60,6 +60,9 @@ BUG = ErrorCode(500, "internal_error")
 
 _HEADERS = "muniment.headers"
 
+FAILURE = "muniment.failure"
+"""What a decision about this request has raised already: it is answered, and not decided again."""
+
 
 class Endpoint(Generic[H]):
     """``prepare`` is awaited first, with the method's name; it may refuse.
@@ -89,12 +92,9 @@ class Endpoint(Generic[H]):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A bug is logged, and answered with 500."""
-        request = Request(scope, receive, send)
-        await self._send(request, await self._answer(request), receive, send)
-
-    async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
-        await self._send(request, self._failure(request, error), receive, send)
+        request, failure = Request(scope, receive, send), scope.pop(FAILURE, None)
+        response = await self._answer(request) if failure is None else self._failure(request, failure)
+        await self._send(request, response, receive, send)
 
     async def _send(self, request: Request, response: Response, receive: Receive, send: Send) -> None:
         for name, value in request.scope.get(_HEADERS, {}).items():

@@ -28,13 +28,16 @@ class Witness:
         try:
             await self.app(scope, receive, send)
         finally:
-            events: Sequence[Event] = scope.get("muniment.events", ())
-            for event in events:
-                status = scope.get("muniment.status", 500)
-                event.result = event.result or result(status, is_refused="muniment.refused" in scope)
-                event.origin = scope["client"][0] if scope.get("client") else None
-                event.request_id = event.request_id or scope.get("muniment.request_id")
-                self._recorder.record(event, self._clock())
+            self.record(scope)
+
+    def record(self, scope: Scope) -> None:
+        events: Sequence[Event] = scope.get("muniment.events", ())
+        for event in events:
+            status = scope.get("muniment.status", 500)
+            event.result = event.result or result(status, is_refused="muniment.refused" in scope)
+            event.origin = scope["client"][0] if scope.get("client") else None
+            event.request_id = event.request_id or scope.get("muniment.request_id")
+            self._recorder.record(event, self._clock())
 
 
 async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
