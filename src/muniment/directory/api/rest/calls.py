@@ -48,8 +48,8 @@ JSON = "application/json"
 _MATCHED = ("PUT", "PATCH", "DELETE")
 _NO_STATE = -1
 
-_AT_ONCE = 2
-"""So many are made before whoever asks about a token has their turn."""
+_AT_ONCE = 1
+"""So many are made before whoever asks about a token has their turn (decision 0052)."""
 
 WHO: Table = {
     NotSignedIn: ErrorCode(401, "not_signed_in"),
