@@ -89,9 +89,8 @@ def _basic(request: Request) -> ClientProof | None:
     """The client form-encodes both parts before it joins them (RFC 6749 2.3.1). Many do not: if the texts differ, what
     was sent is the second reading.
     """
-    if not any(name == b"authorization" for name, _ in request.scope["headers"]):  # nearly always
-        return None
-    values = [value.strip() for value in request.headers.getlist("authorization")]
+    headers = [value for name, value in request.scope["headers"] if name == b"authorization"]
+    values = [value.decode("latin-1").strip() for value in headers]
     # Clients of the field send an empty Bearer beside the credentials of the body.
     credentials = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
     if not credentials:

@@ -4,7 +4,6 @@ Usually ``look_up`` finds a request's client, and what its type needs; the type'
 that the caller must run; ``decide`` decides.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,7 +54,7 @@ def recall_attempt(attempts: AttemptCache, request: TokenRequest, generation: st
     """What ``look_up`` has found for an equal request. Who sends this one is not checked yet, as after ``look_up``."""
     question = _question(request)
     found = None if question is None else attempts.recall(question, generation)
-    return None if found is None else dataclasses.replace(found, request=request)
+    return None if found is None else msgspec.structs.replace(found, request=request)
 
 
 def remember_attempt(attempts: AttemptCache, attempt: TokenAttempt[Any]) -> None:
@@ -66,7 +65,7 @@ def remember_attempt(attempts: AttemptCache, attempt: TokenAttempt[Any]) -> None
     if attempts.recall(question, attempt.generation) is not None:
         return
     weight = _ATTEMPT + len(msgspec.json.encode((question, attempt.client, attempt.basis)))
-    attempts.keep(question, dataclasses.replace(attempt, request=_NO_REQUEST), weight, attempt.generation)
+    attempts.keep(question, msgspec.structs.replace(attempt, request=_NO_REQUEST), weight, attempt.generation)
 
 
 def look_up(

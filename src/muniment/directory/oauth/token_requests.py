@@ -112,8 +112,7 @@ class SignedIn(NamedTuple):
     resource: str | None
 
 
-@dataclass(frozen=True)
-class TokenAttempt(Generic[B]):
+class TokenAttempt(msgspec.Struct, Generic[B], frozen=True):
     """``basis`` is what its grant type has looked up, ``signs_in`` the user whose word it found there. ``generation``
     is the directory's, from the same snapshot.
     """

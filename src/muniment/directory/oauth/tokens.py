@@ -337,7 +337,7 @@ def _open(cx: Connection, draft: Grant, digest: bytes, now: Instant, **more: byt
     """``digest`` is that of the refresh token."""
     row = msgspec.structs.asdict(draft) | dict.fromkeys(("family", "source_id", "actor_source_id")) | more
     row |= {"refresh_digest": digest, "refresh_expires": draft.expires, "created": now}
-    inserted = _OPEN_GRANT.first(cx, **{f"new_{name}": row[name] for name in _OPENED})
+    inserted = _OPEN_GRANT.first(cx, **{parameter: row[name] for name, parameter in _OPENED.items()})
     assert inserted is not None  # noqa: S101 - what was inserted is returned
     return msgspec.structs.replace(draft, id=inserted[0])
 
@@ -377,10 +377,11 @@ _GRANT = grant_table.c[
     "authenticated",
     "actor_id",
 ]
-_OPENED = [name for name in grant_table.c.keys() if name not in ("id", "live_bound", "rotated")]  # noqa: SIM118
+_LATER = ("id", "live_bound", "rotated")
+_OPENED = {name: f"new_{name}" for name in grant_table.c.keys() if name not in _LATER}  # noqa: SIM118
 _OPEN_GRANT = PreparedStatement(
     grant_table.insert()
-    .values({name: sa.bindparam(f"new_{name}", type_=grant_table.c[name].type) for name in _OPENED})
+    .values({name: sa.bindparam(parameter, type_=grant_table.c[name].type) for name, parameter in _OPENED.items()})
     .returning(grant_table.c.id)
 )
 _ALLOWED = PreparedStatement(

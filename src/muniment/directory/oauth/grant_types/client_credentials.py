@@ -3,7 +3,6 @@
 Its own entry is the user of the token. There is no refresh token.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -103,7 +102,7 @@ def _as_now(cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[_Ba
     scope = scopes.as_now(cx, options.names, client.settings, "client_credentials", attempt.basis.scope)
     if scope.resource is not None:
         scope = msgspec.structs.replace(scope, resource=token_requests.hold_signing(cx, scope.resource))
-    return dataclasses.replace(attempt, client=client, basis=_basis(cx, client, scope))
+    return msgspec.structs.replace(attempt, client=client, basis=_basis(cx, client, scope))
 
 
 def _require_admitted(attempt: TokenAttempt[_Basis]) -> TokenAttempt[_Basis]:
