@@ -92,7 +92,7 @@ def build(
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             if halves.directory is not None:
-                front.addresses, front.record = directory_routes.at_once(halves.directory), witness.record
+                front.addresses, front.record = directory_routes.fast_paths(halves.directory), witness.record
             try:
                 yield
             finally:

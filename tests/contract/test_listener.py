@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+import structlog
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.testing import capture_logs
@@ -85,6 +86,27 @@ def test_nothing_is_kept_of_a_connection_that_its_caller_broke_off(tmp_path: Pat
                 assert caller.recv(1000).startswith(b"HTTP/1.1 200 ")
                 caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         until(lambda: not held(), "something is kept")
+
+
+async def telling(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with what the log's lines of this request had before it bound anything, and bind its path."""
+    if scope["type"] == "lifespan":
+        await answer(scope, receive, send)
+        return
+    body = repr(structlog.contextvars.get_contextvars()).encode()
+    structlog.contextvars.bind_contextvars(path=scope["path"])
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def test_of_two_requests_in_one_pipe_the_second_knows_nothing_of_the_first(tmp_path: Path) -> None:
+    request = b"GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(telling, tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+        caller.sendall(request * 2)
+        answers = b""
+        while answers.count(b"{") < 2:
+            answers += caller.recv(1000)
+    assert answers.count(b"\r\n\r\n{}") == 2
 
 
 LINES = {

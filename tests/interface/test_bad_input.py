@@ -214,6 +214,18 @@ def test_a_wrong_method_or_address_is_refused_in_the_directorys_shape(
         assert answer.headers["Allow"]
 
 
+@pytest.mark.parametrize("password", [None, "wrong"])
+@pytest.mark.parametrize("path", ["/login", "/oauth2/token", "/oauth/tokeninfo"])
+def test_an_address_with_a_slash_in_a_name_is_another_one(site: Site, path: str, password: str | None) -> None:
+    person = site.world.person()
+    form = {"grant_type": "password", "username": person.id, "client_id": site.world.client_id}
+    form |= {"password": password or person.password, "scope": site.world.scope}
+    beginning, _, name = (site.directory + path).rpartition("/")
+    answer = site.http.post(f"{beginning}%2F{name}", data=form)
+    assert answer.status_code == 404
+    assert "access_token" not in answer.text
+
+
 @pytest.mark.parametrize("token", ["%00", "%FF%FE", "a" * 7000, "%2F..%2F..%2Fetc", "x%0d%0aSet-Cookie:a=b", "*", "'"])
 def test_a_garbage_token_in_the_address_is_401(site: Site, token: str) -> None:
     answer = site.http.delete(f"{site.oauth}/{token}")

@@ -151,6 +151,8 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                # Of two requests in one pipe the second would log the first one's ids.
+                reset_contextvars=True,
                 timeout_keep_alive=options.keep_alive_seconds,
                 timeout_graceful_shutdown=options.stop_seconds,
             )

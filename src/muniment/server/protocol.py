@@ -196,7 +196,7 @@ class _Protocol(HttpToolsProtocol):
         if self._guest.is_one_too_many:
             log.warning("too many connections", client=self._guest.client)
             self.start_task(cycle, _overloaded)
-        elif self._is_reading and room is not None and room.front.has(cycle.scope["path"]):
+        elif self._is_reading and room is not None and room.front.recalls(cycle.scope["path"]):
             self._held = cycle, app
         else:
             self.start_task(cycle, app)

@@ -89,7 +89,7 @@ class Operation(Generic[H]):
     arguments.
 
     Without ``credentials``, the address's count. ``refused`` has the parameters that only other methods take, with
-    reasons. ``at_once`` is a short way to answer a POST (``fast_path``), for tables without ``check`` and suffixes.
+    reasons. ``fast`` is a short way to answer a POST (``fast_path``), for tables without ``check`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -99,7 +99,7 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = ()
     credentials: CredentialKind | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
-    at_once: FastPath[H] | None = None
+    fast: FastPath[H] | None = None
 
     @property
     def sentence(self) -> str:
@@ -166,9 +166,9 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
-    def at_once(self, half: H) -> dict[str, tuple[FastPath[Any], Any]]:
+    def fast_paths(self, half: H) -> dict[str, tuple[FastPath[Any], Any]]:
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
-        return {path: (post.at_once, half) for path, post in posts.items() if post and post.at_once}
+        return {path: (post.fast, half) for path, post in posts.items() if post and post.fast}
 
     def takes_suffix(self, address: Address[H]) -> bool:
         return self.suffixed and address.answers_documents

@@ -3,8 +3,9 @@
 The listener asks ``FastFront.answer_at_once``, which answers from memory without an asyncio task. ``FastFront`` answers
 before the application, without its middleware and Starlette's response.
 
-Both serve POST over HTTPS without a query, with the address's one media type, the body in one piece, each header only
-once, and no ``X-Request-Id``. All else goes the ordinary way. What the front's decision raises, the endpoint answers.
+Both serve POST over HTTPS without a query or a percent sign in the path, with the address's one media type, the body in
+one piece, each header only once, and no ``X-Request-Id``. All else goes the ordinary way. What the front's decision
+raises, the endpoint answers.
 """
 
 import time
@@ -60,11 +61,13 @@ class FastFront:
         self.addresses: Mapping[str, tuple[FastPath[object], object]] = {}
         self.record: Callable[[Scope], None] = lambda _scope: None
 
-    def has(self, path: str) -> bool:
-        return path in self.addresses
+    def recalls(self, path: str) -> bool:
+        """Whether ``answer_at_once`` may answer there."""
+        found = self.addresses.get(path)
+        return found is not None and found[0].recall is not None
 
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
-        """``has`` must be true of their paths. None goes the ordinary way, which raises again what ``recall`` did."""
+        """``recalls`` must be true of their paths. None goes the ordinary way, which raises again what this did."""
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
         questions: dict[str, list[int]] = {}
@@ -73,21 +76,20 @@ class FastFront:
             if 0 < len(body) <= _LONGEST_BODY and self._takes(scope, dict(scope["headers"]), self.addresses[path][0]):
                 questions.setdefault(path, []).append(place)
         for path, places in questions.items():
-            at_once, context = self.addresses[path]
-            if at_once.recall is None:
-                continue
+            fast, context = self.addresses[path]
+            assert fast.recall is not None  # noqa: S101 - the path recalls
             try:
-                recalled = at_once.recall([requests[place] for place in places], context)
+                recalled = fast.recall([requests[place] for place in places], context)
             except Exception:  # noqa: BLE001, S112 - the ordinary way meets it again
                 continue
             for place, answer in zip(places, recalled, strict=True):
                 if answer is not None:
-                    answers[place] = self._at_once(requests[place][0], at_once, answer, start)
+                    answers[place] = self._at_once(requests[place][0], fast, answer, start)
         return answers
 
-    def _at_once(self, scope: Scope, at_once: FastPath[object], answer: bytes, start: float) -> AnswerAtOnce:
+    def _at_once(self, scope: Scope, fast: FastPath[object], answer: bytes, start: float) -> AnswerAtOnce:
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        lines = self._transport.way(scope, host).header_lines(at_once.headers)
+        lines = self._transport.way(scope, host).header_lines(fast.headers)
         request_id = new_request_id()
         self._note(scope, request_id, 200, len(answer), start)
         return AnswerAtOnce(
@@ -100,43 +102,41 @@ class FastFront:
             await application(scope, receive, send)
             return
         start, headers = time.perf_counter(), dict(scope["headers"])
-        at_once, context = self.addresses[scope["path"]]
-        if not self._takes(scope, headers, at_once):
+        fast, context = self.addresses[scope["path"]]
+        if not self._takes(scope, headers, fast):
             await application(scope, receive, send)
             return
         message = pace.begin(receive())
         answer = None
         if not isinstance(message, pace.Waiting) and _is_whole(message):
             try:
-                answer = await at_once.answer(scope, message["body"], context)
+                answer = await fast.answer(scope, message["body"], context)
             except Exception as error:  # noqa: BLE001 - the endpoint answers it
                 scope[FAILURE], scope[STARTED] = error, start
             except BaseException:
-                self.record(scope)
+                self._note(scope, new_request_id(), None, 0, start)
                 raise
         if answer is None:
             await application(scope, _receive_again(message, receive), send)
             return
-        request_id, status = new_request_id(), None
+        request_id = new_request_id()
         head = [
-            *self._transport.way(scope, headers.get(b"host", b"")).complete(at_once.headers),
+            *self._transport.way(scope, headers.get(b"host", b"")).complete(fast.headers),
             (b"content-length", b"%d" % len(answer)),
             (b"x-request-id", request_id.encode()),
         ]
+        scope["muniment.status"] = 200
         try:
             await send({"type": "http.response.start", "status": 200, "headers": head})
-            status = scope["muniment.status"] = 200
             await send({"type": "http.response.body", "body": answer})
         finally:
-            self._note(scope, request_id, status, len(answer), start)
-            scope["muniment.request_id"] = request_id
-            self.record(scope)
+            self._note(scope, request_id, 200, len(answer), start)
 
-    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], at_once: FastPath[object]) -> bool:
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], fast: FastPath[object]) -> bool:
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
-            and _has_form(scope, at_once.media_type)
+            and _has_form(scope, fast.media_type)
             and len(headers) == len(scope["headers"])
             and b"x-request-id" not in headers
         )
@@ -145,10 +145,13 @@ class FastFront:
         end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
         line = (request_id, None, "POST", scope["path"], status, size, start, end, "https", client)
         self._transport.access_log.note(AccessLine(*line))
+        scope["muniment.request_id"] = request_id
+        self.record(scope)
 
 
 def _has_form(scope: Scope, media_type: bytes) -> bool:
-    if scope["method"] != "POST" or scope["query_string"]:
+    # A slash that is written %2F is part of a name, and the path then another one.
+    if scope["method"] != "POST" or scope["query_string"] or b"%" in (scope.get("raw_path") or b""):
         return False
     return [value for name, value in scope["headers"] if name == b"content-type"] == [media_type]
 

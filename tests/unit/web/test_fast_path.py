@@ -201,6 +201,7 @@ def test_what_is_not_answered_at_once_leaves_no_line() -> None:
 
 
 ORDINARY_AT_THE_FRONT: dict[str, dict[str, Any]] = {
+    "slash in a name": {"path": "/dirws/hot", "raw_path": b"/dirws%2Fhot"},
     "plain HTTP": {"scheme": "http"},
     "request id of the caller": {"more_headers": [(b"x-request-id", b"order-66")]},
     "repeated header": {"more_headers": [(b"host", b"files.example.org")]},
@@ -271,7 +272,7 @@ def test_the_front_records_the_events_of_what_it_answers() -> None:
     assert (scope["muniment.status"], scope["muniment.request_id"]) == (200, answer.headers["x-request-id"])
 
 
-def test_an_event_whose_answer_cannot_be_sent_has_no_status() -> None:
+def test_an_event_whose_answer_cannot_be_sent_is_of_what_was_decided() -> None:
     async def fail(_message: Message) -> None:
         raise ConnectionError
 
@@ -282,7 +283,7 @@ def test_an_event_whose_answer_cannot_be_sent_has_no_status() -> None:
     with pytest.raises(ConnectionError):
         asyncio.run(made(scope_of(), receive, fail))
     (scope,) = recorded
-    assert "muniment.status" not in scope
+    assert scope["muniment.status"] == 200
 
 
 def test_the_events_of_what_the_front_does_not_answer_are_left_to_who_does() -> None:
@@ -294,14 +295,16 @@ def test_the_events_of_what_the_front_does_not_answer_are_left_to_who_does() -> 
     assert recorded == []
 
 
-def test_the_events_of_a_request_that_is_cancelled_are_recorded() -> None:
+def test_a_request_that_is_cancelled_leaves_its_events_and_its_line() -> None:
     def cancel(_body: bytes) -> bytes:
         raise asyncio.CancelledError
 
     made, recorded = beginning(cancel)
-    with pytest.raises(asyncio.CancelledError):
+    with capture_logs() as lines, pytest.raises(asyncio.CancelledError):
         asked(made, BODY)
-    assert len(recorded) == 1
+    (scope,), (line,) = recorded, lines
+    assert (line["event"], line["status"], line["request_id"]) == ("request", None, scope["muniment.request_id"])
+    assert "muniment.status" not in scope
 
 
 def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:

@@ -89,7 +89,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         oauth.tokeninfo,
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
-        at_once=fast_path.TOKENINFO,
+        fast=fast_path.TOKENINFO,
     )
     tokeninfo_by_rest = Operation(
         oauth.tokeninfo_by_rest,
@@ -122,14 +122,14 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 ),
                 _REDIRECT,
             ),
-            at_once=fast_path.TOKEN,
+            fast=fast_path.TOKEN,
         ),
     }
     token = Operation(
         oauth.token_endpoint,
         body={FORM: {"anyOf": _token_forms()}},
         answers=(AnswerDescription(200, "The token.", {"application/json": TokenResponse}),),
-        at_once=fast_path.TOKEN,
+        fast=fast_path.TOKEN,
     )
     authorization = {
         "GET": Operation(authorize.authorize, parameters=_AUTHORIZATION, answers=(_PAGE, _REDIRECT)),
@@ -163,7 +163,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         protocol.introspect,
         body={FORM: _token_form("introspect")},
         answers=(told,),
-        at_once=fast_path.INTROSPECTION,
+        fast=fast_path.INTROSPECTION,
     )
     own_revocation = Operation(
         protocol.revoke,
@@ -353,13 +353,13 @@ def routes(directory: Directory) -> list[Route]:
     return made
 
 
-def at_once(directory: Directory) -> dict[str, tuple[FastPath[Any], Any]]:
-    """Return what answers at once, by path."""
+def fast_paths(directory: Directory) -> dict[str, tuple[FastPath[Any], Any]]:
+    """Return the short ways by their paths."""
     made = table(directory.options.names)
     return {
         path: answering
         for prefix in spelling.prefixes(directory.options)
-        for path, answering in dataclasses.replace(made, prefix=prefix).at_once(directory).items()
+        for path, answering in dataclasses.replace(made, prefix=prefix).fast_paths(directory).items()
     }
 
 

@@ -31,6 +31,7 @@ class Witness:
             self.record(scope)
 
     def record(self, scope: Scope) -> None:
+        """Once for each request: after its answer, or when it will get none."""
         events: Sequence[Event] = scope.get("muniment.events", ())
         for event in events:
             status = scope.get("muniment.status", 500)
