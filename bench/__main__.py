@@ -134,6 +134,7 @@ def main() -> int:
     began = time.monotonic()
     mine: list[Line] = []
     theirs: list[Line] = []
+    loops: list[float] = []
     whole = True
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="muniment-bench-")))
@@ -143,12 +144,13 @@ def main() -> int:
         other = stack.enter_context(checked_out(asked.beside, scratch)) if asked.beside else None
         if other is None:
             # Also of a run that is told to stop.
-            stack.callback(lambda: page.keep(mine, ROWS, quick=asked.quick))
+            stack.callback(lambda: page.keep(mine, ROWS, loops, quick=asked.quick))
         for group in GROUPS:
             wanted = [row for row in group.rows if row in chosen]
             if not wanted or (other is not None and group.here_only):
                 continue
-            print(f"{time.monotonic() - began:6.0f} s  {', '.join(wanted)}", flush=True)
+            loops.append(page.loop_seconds())
+            print(f"{time.monotonic() - began:6.0f} s  {', '.join(wanted)} (loop {loops[-1]:.2f} s)", flush=True)
             measure = partial(_measured, group, wanted)
             found = [measure(run)] if other is None else beside.both(run, other, measure)
             for into, (lines, unbroken) in zip((mine, theirs), found, strict=False):

@@ -5,6 +5,7 @@ import platform
 import re
 import statistics
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,6 +24,7 @@ KEPT = Path(__file__).parent / "measured.json"
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
 _MEASURED = " Measured "
+_STEPS = 5_000_000
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -165,8 +167,19 @@ def shown(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
-    """Keep the lines of the rows that were run now, and write the page of all that was ever measured here.
+def loop_seconds() -> float:
+    """Count on every core at one time, and return how long the slowest took: neighbours on the machine show in it."""
+    code = (
+        f"import time; began = time.perf_counter()\nfor _ in range({_STEPS}): pass\nprint(time.perf_counter() - began)"
+    )
+    command = [sys.executable, "-c", code]
+    cores = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(os.cpu_count() or 1)]
+    return max(float(each.communicate()[0]) for each in cores)
+
+
+def keep(lines: Sequence[Line], rows: Sequence[str], loops: Sequence[float], *, quick: bool) -> None:
+    """Keep the lines of the rows that were run now, and write the page of all that was ever measured here. ``loops``
+    are the ``loop_seconds`` of the run.
 
     Quick rounds are for seeing that everything works: they are printed, never written.
     """
@@ -176,7 +189,8 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
         print("\nQuick rounds: docs/benchmarks.md stays as it is.")
         return
     kept = msgspec.json.decode(KEPT.read_bytes(), type=Measured) if KEPT.exists() else Measured()
-    when = f"{datetime.now(UTC):%Y-%m-%d}, {commit()}"
+    slowness = f"loop {min(loops, default=0):.2f} to {max(loops, default=0):.2f} s"
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {slowness}, {commit()}"
     for row in {line.row for line in lines}:
         kept.rows[row] = [line for line in lines if line.row == row]
         for line in kept.rows[row]:

@@ -42,7 +42,7 @@ def test_a_row_is_stale_when_a_newer_tag_has_other_code(tmp_path: Path, monkeypa
         (folder / file).write_text(text)
         git("add", ".")
         git("commit", "-q", "-m", text)
-        return f"2026-11-23, commit {git('describe', '--always')}"
+        return f"2026-11-23, loop 0.17 to 0.34 s, commit {git('describe', '--always')}"
 
     monkeypatch.setattr(page, "ROOT", folder)
     git("init", "-q")
@@ -64,7 +64,8 @@ def test_a_row_is_stale_when_a_newer_tag_has_other_code(tmp_path: Path, monkeypa
     page.KEPT.write_bytes(msgspec.json.encode(page.Measured({line.row: [line] for line in lines})))
     page.PAGE.write_text(f"{page.MARKS[0]}\nOn 2 cores. Measured then.\n{page.MARKS[1]}\n")
     page.mark_stale([old, later])
-    assert page.PAGE.read_text().splitlines()[1].startswith("On 2 cores. Measured (a) 2026-11-23, commit ")
+    head = page.PAGE.read_text().splitlines()[1]
+    assert head.startswith("On 2 cores. Measured (a) 2026-11-23, loop 0.17 to 0.34 s, commit ")
     found = page.runs_and_rows(page.PAGE.read_text())
     assert {when: [row.endswith(", stale)") for row in rows] for when, rows in found.items()} == {
         old: [True],
