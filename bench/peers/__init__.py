@@ -4,6 +4,7 @@ Nothing of them is kept in the project. Where a tool or a registry is missing a 
 need it say so.
 """
 
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -28,12 +29,14 @@ def installed(name: str, install: Callable[[Path], None]) -> Path:
     """
     folder = cache() / name
     done = folder / ".installed"
-    if not done.exists():
-        print(f"    installing {name} (once)", flush=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            install(folder)
-        except (RuntimeError, OSError) as error:
-            raise Missing(f"{name} could not be installed: {error}") from error
-        done.touch()
+    with (cache() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of the tests may want it
+        if not done.exists():
+            print(f"    installing {name} (once)", flush=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                install(folder)
+            except (RuntimeError, OSError) as error:
+                raise Missing(f"{name} could not be installed: {error}") from error
+            done.touch()
     return folder

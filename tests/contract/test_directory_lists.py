@@ -24,6 +24,9 @@ from tests.servers import Postgres, Sqlite
 
 FEW, MANY = 10, 1000
 SIZE = 5
+RARE = 12
+"""So many roles there are, and fewer units: of what is rare PostgreSQL may mean to read all."""
+
 MOST_STEPS = 10
 """So often a page goes on to look, until it has looked at ``SCANNED`` rows."""
 
@@ -178,7 +181,7 @@ def _open(path: str) -> str:
 def test_a_list_takes_the_same_however_many_entries_there_are(grown: Grown, what: str) -> None:
     (few, few_rows), (many, many_rows) = grown.costs[what]
     assert many == few
-    assert many_rows <= 1.2 * few_rows, (few_rows, many_rows)
+    assert many_rows <= 1.2 * few_rows + RARE, (few_rows, many_rows)
 
 
 @pytest.mark.campaign_on("postgresql")
