@@ -4,10 +4,11 @@ Nothing of them is kept in the project. Where a tool or a registry is missing a 
 need it say so.
 """
 
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+from muniment.ground import locks
 
 
 class Missing(Exception):
@@ -29,8 +30,7 @@ def installed(name: str, install: Callable[[Path], None]) -> Path:
     """
     folder = cache() / name
     done = folder / ".installed"
-    with (cache() / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of the tests may want it
+    with locks.hold(cache() / f".{name}.lock"):  # several processes of the tests may want it
         if not done.exists():
             print(f"    installing {name} (once)", flush=True)
             folder.mkdir(parents=True, exist_ok=True)

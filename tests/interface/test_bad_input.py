@@ -215,7 +215,7 @@ def test_a_wrong_method_or_address_is_refused_in_the_directorys_shape(
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-@pytest.mark.parametrize("path", ["/login", "/oauth2/token", "/oauth/tokeninfo"])
+@pytest.mark.parametrize("path", ["/login", "/oauth2/token"])
 def test_an_address_with_a_slash_in_a_name_is_another_one(site: Site, path: str, password: str | None) -> None:
     person = site.world.person()
     form = {"grant_type": "password", "username": person.id, "client_id": site.world.client_id}
@@ -224,6 +224,13 @@ def test_an_address_with_a_slash_in_a_name_is_another_one(site: Site, path: str,
     answer = site.http.post(f"{beginning}%2F{name}", data=form)
     assert answer.status_code == 404
     assert "access_token" not in answer.text
+
+
+def test_a_remembered_answer_has_its_own_address_alone(site: Site) -> None:
+    question = {"token": site.issue(site.world.person())["access_token"], "resource_id": site.world.resource_id}
+    assert [
+        site.http.post(f"{site.oauth}{slash}tokeninfo", json=question).status_code for slash in ("/", "/", "%2F")
+    ] == [*(200, 200, 404)]
 
 
 @pytest.mark.parametrize("token", ["%00", "%FF%FE", "a" * 7000, "%2F..%2F..%2Fetc", "x%0d%0aSet-Cookie:a=b", "*", "'"])

@@ -15,7 +15,6 @@ from muniment.directory.context import Directory
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.directory.oauth.tokeninfo import QuestionDigest
 from muniment.directory.version_stamps import BOTH, VersionStamps
-from muniment.ground.refusals import Malformed
 from muniment.web.fast_path import FastPath
 from muniment.web.requests import bodies
 
@@ -52,10 +51,7 @@ def _from_memory(digest: _Digest, media_type: bytes) -> FastPath[Directory]:
 
 async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     """Leaves forms of the sign-in page to the endpoint."""
-    try:
-        form = bodies.form_fields(body, "The form")
-    except Malformed:
-        return None
+    form = bodies.form_fields(body, "The form")
     return None if sign_in.is_form(form, directory) else await oauth.token(Request(scope), directory, form)
 
 
