@@ -32,7 +32,7 @@ _THREADS = 8
 FILL_SECONDS = 0.001
 """So long a group of writes waits at most to be as large as the last ones."""
 
-_LONGEST_TURN = 0.001
+_LONGEST_TURN = 0.0005
 """After so many seconds of a group's decisions, those who wait for the event loop have their turn."""
 
 _AT_ONCE = 2

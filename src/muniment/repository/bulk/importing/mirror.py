@@ -50,12 +50,12 @@ from muniment.repository.store.repositories import Repository
 
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
-_AHEAD, _MOST_AHEAD = 400, 4000
+_AHEAD, _MOST_AHEAD = 300, 4000
 """The import waits while the index lacks too many changes, with those of files under way, so that searches find what
 others change: the first number if the oldest is older than ``_LONGEST_WAIT``, the second always.
 """
 
-_LONGEST_WAIT: Instant = 4 * SECOND // 10
+_LONGEST_WAIT: Instant = SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
 """The import waits no longer, so that it can renew its lease in between."""
