@@ -67,7 +67,7 @@ campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties; 
 bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth meaning-growth" (a million), "--beside REV" (us beside another commit)
 	@exec $(BIN)/python -m bench $(ARGS)
 
-quality: .venv/ready-to-test ## Measure how good the hits are: make quality SETS=folder of judged sets; ARGS=--quick
+quality: .venv/ready-to-test ## Measure how good the hits are: make quality SETS=folder of judged sets; ARGS=--quick, --opensearch
 	@exec $(BIN)/python -m bench.quality $(if $(SETS),"$(SETS)") $(ARGS)
 
 coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach

@@ -42,9 +42,7 @@ def on_opensearch(run: Run) -> Iterator[Line]:
 
 
 def _measured(run: Run, peer: OpenSearch, texts: list[str]) -> Iterator[Line]:
-    address = f"repository.opensearch.address={peer.base}"
-    on_it = ("repository.index=opensearch", address, "repository.opensearch.replicas=0")
-    data = run.prepare(run.folder("search-opensearch-engine") / "data", *on_it)
+    data = run.prepare(run.folder("search-opensearch-engine") / "data", *peer.keeps_our_index)
     ours.fill(data, texts)
     ours.join_many(data, 1_000)
     opensearch_index.bulk(peer, "bench", texts, properties=True)

@@ -68,6 +68,12 @@ class OpenSearch:
         """What it is and how it was started."""
         return f"OpenSearch {VERSION}, one node, {HEAP} heap, {self.java}"
 
+    @property
+    def keeps_our_index(self) -> tuple[str, ...]:
+        """Settings of ours, with which this node keeps our index."""
+        address = f"repository.opensearch.address={self.base}"
+        return "repository.index=opensearch", address, "repository.opensearch.replicas=0"
+
 
 @contextmanager
 def serving(scratch: Path, *, heap: str = HEAP, http: int | None = None) -> Iterator[OpenSearch]:

@@ -10,12 +10,15 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from bench import ours
+from bench.peers import Missing, opensearch
 from bench.quality import judged, measure, report
 from bench.quality.callers import Unreadable
 from bench.quality.judged import BadSet
@@ -33,6 +36,11 @@ def main() -> int:
     reading = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__)
     reading.add_argument("sets", nargs="?", default="", help="a folder with a folder for each set (docs/benchmarks.md)")
     reading.add_argument("--quick", action="store_true", help="a part of each set: to see it work; keeps no figures")
+    reading.add_argument(
+        "--opensearch",
+        action="store_true",
+        help="by words alone, with our index in an OpenSearch, which is installed and started; keeps no figures",
+    )
     asked = reading.parse_args()
     if not asked.sets:
         print(
@@ -52,21 +60,21 @@ def main() -> int:
     began = time.monotonic()
     try:
         sets = judged.read_all(Path(asked.sets))
-        measured = [_measured(one.part(*_QUICK) if asked.quick else one) for one in sets]
-    except (BadSet, Unreadable) as error:
+        parts = [one.part(*_QUICK) if asked.quick else one for one in sets]
+        if asked.opensearch:
+            reached = report.show([_measured_in_opensearch(part) for part in parts])
+        else:
+            reached = report.keep([_measured(part) for part in parts], quick=asked.quick)
+    except (BadSet, Missing, Unreadable) as error:
         print(error, file=sys.stderr)
         return 1
-    reached = report.keep(measured, quick=asked.quick)
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     return 0 if reached else 1
 
 
 def _measured(one: judged.JudgedSet) -> measure.SetMeasured:
-    print(f"{one.name}: {len(one.documents):,} documents, {len(one.queries)} queries", flush=True)
-    if one.unjudged:
-        print(f"    {one.unjudged} more queries have no relevant document and are left out", flush=True)
-    with tempfile.TemporaryDirectory(prefix="muniment-quality-") as scratch:
-        data = ours.prepare(Path(scratch) / "data")
+    with _scratch(one) as scratch:
+        data = ours.prepare(scratch / "data")
         with ours.serving(data, *measure.SETTINGS) as site:
             without_meaning, ids = measure.measured(site, one)
         if not _has_model():
@@ -75,6 +83,22 @@ def _measured(one: judged.JudgedSet) -> measure.SetMeasured:
         with ours.serving(data, *measure.SETTINGS) as site:
             ways = measure.by_meaning(site, one, ids)
     return msgspec.structs.replace(without_meaning, ways=[*without_meaning.ways, *ways])
+
+
+def _measured_in_opensearch(one: judged.JudgedSet) -> measure.SetMeasured:
+    with _scratch(one) as scratch, opensearch.serving(scratch) as peer:
+        data = ours.prepare(scratch / "data", *peer.keeps_our_index)
+        with ours.serving(data, *measure.SETTINGS) as site:
+            return measure.measured(site, one)[0]
+
+
+@contextmanager
+def _scratch(one: judged.JudgedSet) -> Iterator[Path]:
+    print(f"{one.name}: {len(one.documents):,} documents, {len(one.queries)} queries", flush=True)
+    if one.unjudged:
+        print(f"    {one.unjudged} more queries have no relevant document and are left out", flush=True)
+    with tempfile.TemporaryDirectory(prefix="muniment-quality-") as scratch:
+        yield Path(scratch)
 
 
 def _has_model() -> bool:

@@ -109,18 +109,24 @@ def figures(releases: Iterable[Release]) -> list[str]:
     return _table(head, (cells for release in releases for cells in _cells(release)))
 
 
+def show(sets: Sequence[SetMeasured]) -> bool:
+    """Print the figures beside their targets; say whether every target is reached."""
+    found = rows(sets)
+    print("\n".join(["", *figures([_now(sets)]), "", *table(found)]))
+    return all(row.met for row in found)
+
+
 def keep(sets: Sequence[SetMeasured], *, quick: bool) -> bool:
-    """Print the figures, keep them as those of this release, and write the page; say whether every target is reached.
+    """Show the figures, keep them as those of this release, and write the page; say whether every target is reached.
 
     Quick figures, those of a part of each set, are only printed, and no target is held against them.
     """
-    now = Release(version("muniment"), {one.name: one for one in sets})
-    print("\n".join(["", *figures([now])]))
+    now = _now(sets)
     if quick:
+        print("\n".join(["", *figures([now])]))
         print("\nA part of each set: no target counts, and docs/benchmarks.md stays as it is.")
         return True
-    found = rows(sets)
-    print("\n".join(["", *table(found)]))
+    is_reached = show(sets)
     releases = msgspec.json.decode(KEPT.read_bytes(), type=list[Release]) if KEPT.exists() else []
     release = next((one for one in releases if one.release == now.release), None)
     if release is None:
@@ -131,7 +137,7 @@ def keep(sets: Sequence[SetMeasured], *, quick: bool) -> bool:
     KEPT.write_bytes(msgspec.json.format(msgspec.json.encode(releases)) + b"\n")
     page.PAGE.write_text(page.between(page.PAGE.read_text(), MARKS, written(releases)))
     print(f"\nWritten to {page.PAGE.relative_to(page.ROOT)}")
-    return all(row.met for row in found)
+    return is_reached
 
 
 def written(releases: Sequence[Release]) -> list[str]:
@@ -140,6 +146,10 @@ def written(releases: Sequence[Release]) -> list[str]:
     days = "; ".join(f"{name} {when}" for name, when in last.when.items())
     about = f"Release {last.release}, tantivy-py {version('tantivy')}, ir-measures {version('ir-measures')}: {days}."
     return [about, "", *table(rows(last.sets.values())), "", "All figures by release:", "", *figures(releases)]
+
+
+def _now(sets: Sequence[SetMeasured]) -> Release:
+    return Release(version("muniment"), {one.name: one for one in sets})
 
 
 def _ways(one: SetMeasured) -> dict[str, Asked]:

@@ -87,7 +87,7 @@ def test_between_long_decisions_of_a_group_others_have_their_turn(transactions: 
 
     def long(cx: Connection, number: int) -> int:
         nonlocal decided
-        time.sleep(2 * web_transactions._LONGEST_TURN)
+        time.sleep(4 * web_transactions._LONGEST_TURN)
         decided += 1
         return add(cx, number)
 

@@ -4,6 +4,8 @@ import itertools
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muniment.repository.search.analysis import cutting
 from muniment.repository.search.analysis.analysis import Analyser, Span
@@ -153,6 +155,11 @@ def test_a_code_is_found_where_single_characters_are_several_words_or_none(code:
 def test_rules_and_marks_of_markdown_are_left_out() -> None:
     text = "Title\n=====\n\n## Part\nThe **bold** pump, 2**3. . . . . . 7\n|---|:-:|\n---\nx -- y ..."
     assert cutting.beginning(text) == "Title Part The bold pump, 2**3 7 x -- y ..."
+
+
+@given(st.text("=-_*#~+.─—|: \t\nab", max_size=16))
+def test_whatever_is_left_out_is_seen_at_a_first_look(text: str) -> None:
+    assert cutting._MAY_BE_NOISE.search(text) or not cutting._NOISE.search(text)
 
 
 def test_a_far_word_does_not_draw_the_excerpt_away_from_a_near_pair() -> None:
