@@ -60,14 +60,15 @@ def main() -> int:
     began = time.monotonic()
     try:
         sets = judged.read_all(Path(asked.sets))
-        parts = [one.part(*_QUICK) if asked.quick else one for one in sets]
-        if asked.opensearch:
-            reached = report.show([_measured_in_opensearch(part) for part in parts])
-        else:
-            reached = report.keep([_measured(part) for part in parts], quick=asked.quick)
+        measure_one = _measured_in_opensearch if asked.opensearch else _measured
+        measured = [measure_one(one.part(*_QUICK) if asked.quick else one) for one in sets]
     except (BadSet, Missing, Unreadable) as error:
         print(error, file=sys.stderr)
         return 1
+    if asked.opensearch and not asked.quick:
+        reached = report.show(measured)
+    else:
+        reached = report.keep(measured, quick=asked.quick)
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     return 0 if reached else 1
 
