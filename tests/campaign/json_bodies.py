@@ -325,7 +325,7 @@ _MADE: Mapping[str, Callable[[], Json]] = {
 """By how an address ends; the first that fits counts."""
 
 
-BY_REST = re.compile(r"/dirws/(?:rest|v1)(?=/)(?!/authentication/(?:oauth/|tokeninfo$))")
+BY_REST = re.compile(r"^/[^/]+/(?:rest|v1)(?=/)(?!/authentication/(?:oauth/|tokeninfo$))")
 """How the addresses of the directory by REST begin; their own descriptions are good enough."""
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
 from muniment.database import connections, schema
+from muniment.database.audit import SYSTEM, acting
 from muniment.directory.administration import decisions
 from muniment.directory.api import client_authentication, oauth
 from muniment.directory.api.rest import callers
@@ -88,6 +89,7 @@ def _asked(name: str, value: bytes) -> Request:
 
 
 @cache
+@acting(SYSTEM, lambda: NOON)
 def _directory() -> Connection:
     database = connections.Database(f"sqlite:///{Path(tempfile.mkdtemp()) / 'directory.db'}")
     schema.migrate(database, "directory")

@@ -38,7 +38,7 @@ NUMBER_BLANK = "(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 
 _EMOJI = re.compile(f"[{EMOJI}]")
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
-PIECE_WORD = rf'(?:[^\s()"“”„]|{NUMBER_BLANK})+'
+PIECE_WORD = rf'(?:[^\s()"“”„]++|{NUMBER_BLANK})++'
 _PIECE_WORD = re.compile(PIECE_WORD)
 _PIECE = re.compile(rf'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>{PIECE_WORD})')
 

@@ -1,5 +1,7 @@
 """The simple keyword language: what each spelling asks for."""
 
+import tracemalloc
+
 import pytest
 
 from muniment.repository.refusals import BadQuery
@@ -93,3 +95,16 @@ def test_words_are_counted_wherever_they_stand() -> None:
     assert keywords.count_words(None) == 0
     for text, number in (("a-*b", 34), ("*a-?b", 66), ("a*-b?", 2), ("a-*-b*", 2)):
         assert keywords.count_words(keywords.read(text, QueryLimits())) == number
+
+
+def test_a_long_word_takes_no_memory_for_each_letter_while_it_is_split() -> None:
+    """A regular expression that may go back keeps more than 200 bytes for each character."""
+    text, limits = "%41" * 30_000, QueryLimits(clauses=100_000)
+    for read in (keywords.read, keywords.read_words):
+        tracemalloc.start()
+        try:
+            read(text, limits)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 60 * len(text), peak
