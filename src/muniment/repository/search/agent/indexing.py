@@ -10,7 +10,15 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import Busy, Database, portions, repository_column, repository_tables, required
+from muniment.database.connections import (
+    Busy,
+    Database,
+    PreparedStatement,
+    portions,
+    repository_column,
+    repository_tables,
+    required,
+)
 from muniment.ground.clock import Instant
 from muniment.repository.search.index.contract import IndexWriter
 from muniment.repository.search.index.document import Document, document
@@ -157,8 +165,8 @@ def _batch(
         characters += sum(map(len, texts.values()))
         if characters > CHARACTERS:
             break
-    known = sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(batch.done_ids))
-    batch.ids_not_indexed = set(cx.scalars(known))
+    for some in portions(batch.done_ids):
+        batch.ids_not_indexed.update(object_id for (object_id,) in _NOT_INDEXED.all(cx, object_ids=some))
     return batch
 
 
@@ -209,3 +217,8 @@ def _record(database: Database, repository: Repository, refusals: Mapping[str, s
         for object_id, why in refusals.items():
             row = {"object_id": object_id, "repository_id": repository.id, "reason": why, "noted": now}
             cx.execute(unindexed.insert().values(row))
+
+
+_NOT_INDEXED = PreparedStatement(
+    sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(sa.bindparam("object_ids", expanding=True)))
+)

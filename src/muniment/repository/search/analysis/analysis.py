@@ -13,19 +13,18 @@ import copy
 import itertools
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import tantivy
 
+from muniment.ground.caches import Cache
 from muniment.repository.search.analysis import languages, letters, variants
 from muniment.repository.search.analysis.compounds import Compounds
 from muniment.repository.search.analysis.languages import LANGUAGES, MARKS
-from muniment.repository.search.analysis.text import BREAK, PlacedText, normal, normal_with_places
+from muniment.repository.search.analysis.text import BREAK, FlatText, PlacedText, normal, normal_with_places
 from muniment.repository.search.aql import patterns
-from muniment.repository.search.aql.keywords import UNSPACED
 from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.aql.rewriting import joints
 from muniment.repository.search.aql.tree import Term, Value
@@ -41,7 +40,6 @@ _AS_LETTERS = {"*": "\U000187f1", "?": "\U000187f2"}
 _AS_GAPS = str.maketrans({letter: gap for gap, letter in _AS_LETTERS.items()})
 """Letters of Tangut, which stand for wildcards while a text is split."""
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 _SIGN_IN_WORD = re.compile(
     f"(?s)[-'.,{joints.HYPHENS}\u2018\u2019\u05be\u00b7\u200c](?<=[^\\W_].)(?=[^\\W_])|_(?<=[0-9].)(?=[0-9]{{3}})"
     f"|[-/()\\s{joints.HYPHENS}](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
@@ -51,6 +49,9 @@ _SIGMA = "\u03a3"
 """The only letter whose lower case depends on what follows."""
 
 _REMEMBERED = 20_000
+
+_WAYS_REMEMBERED, _WAYS = 100_000, 50
+"""The ways of a term weigh ``_WAYS`` and as much as the term has characters."""
 
 _WITHOUT_STOP_LIST = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
 """Languages whose stop words the engine does not know."""
@@ -162,6 +163,7 @@ class Analyser:
         self._stopping = _stopping(language, self._stop_words)
         self._asked = ""
         self._asking: dict[str, Analyser] = {}
+        self._ways: Cache[tuple[str, str], Sequence[Way]] = Cache(_WAYS_REMEMBERED)
         self._folded_characters: dict[str, str] = {}
         self._plain_letters: set[str] = set()
         self._blurring: set[str] = set()
@@ -216,12 +218,15 @@ class Analyser:
         spellings = [text, *variants.variants(text, self._parts_of.get(language)), *joined]
         return [self._in_stems(each, language) for each in spellings]
 
-    def ways(self, text: str) -> list[Way]:
+    def ways(self, text: str) -> Sequence[Way]:
         """Return the ways, one of which is enough; a text without a word has none.
 
         If ``asking`` chose one of several languages, texts in another match only words as written. A lone Chinese,
         Japanese or Korean character, in no bigram, is looked up only as written.
         """
+        return self._ways.answer((self._asked, text), lambda: self._find_ways(text), len(text) + _WAYS)
+
+    def _find_ways(self, text: str) -> list[Way]:
         text = variants.without_separators(self.form(text))  # 1,234 is no part of 1,234,567.
         exact_words = self.exact(text)
         if not exact_words:
@@ -330,7 +335,7 @@ class Analyser:
     def is_stop_word(self, text: str) -> bool:
         return not self._stopping.analyze(self.form(text))
 
-    def flatten(self, text: str, *, spelled: bool = False) -> "FlatText":
+    def flatten(self, text: str, *, spelled: bool = False) -> FlatText:
         """Fold a text character by character, keeping the places.
 
         A character of no word may become a blank, beyond ASCII always, unless it leaves no trace. If ``spelled``,
@@ -419,49 +424,6 @@ class Analyser:
                 place += max(len(words), 1)
             place += 1
         return spans
-
-
-class FlatText:
-    """A folded text, and where its characters were before.
-
-    ``shifts`` are the characters that have become longer: the index in the original, and by how many. A ``blurred``
-    text may show other ends of words, after a mark that may join the letter before it, or a character that stands for
-    several words.
-    """
-
-    def __init__(self, text: str, shifts: Sequence[tuple[int, int]], *, blurred: bool = False) -> None:
-        self.text = text
-        self.blurred = blurred
-        self._shifts = shifts
-
-    def place(self, at: int) -> int:
-        """Return the index in the original of the character with this index."""
-        if not self._shifts:
-            return at
-        after = bisect_right(self._begins, at)
-        place = at - self._totals[after]
-        return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
-
-    def at(self, place: int) -> int:
-        """Return the index of the first character that stands for the one with this index in the original."""
-        return place if not self._shifts else place + self._totals[bisect_left(self._shifts, (place,))]
-
-    def begins_word(self, at: int) -> bool:
-        if at == 0:
-            return True
-        before = self.text[at - 1]
-        if before.isascii():
-            return not before.isalnum()
-        in_word = before.isalnum() or unicodedata.category(before).startswith("M")
-        return not in_word or _UNSPACED.match(before) is not None or _UNSPACED.match(self.text, at) is not None
-
-    @cached_property
-    def _totals(self) -> list[int]:
-        return list(itertools.accumulate((shift for _, shift in self._shifts), initial=0))
-
-    @cached_property
-    def _begins(self) -> list[int]:
-        return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
 
 
 def _places_of(character: str, text: str) -> Iterator[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from muniment.repository.search.analysis import cutting
-from muniment.repository.search.analysis.analysis import Analyser, FlatText, Span
+from muniment.repository.search.analysis.analysis import Analyser, Span
 from muniment.repository.search.analysis.sought import (
     STOP_WORD,
     Beginning,
@@ -21,7 +21,7 @@ from muniment.repository.search.analysis.sought import (
     group_by,
     sequences,
 )
-from muniment.repository.search.analysis.text import BREAK
+from muniment.repository.search.analysis.text import BREAK, FlatText
 from muniment.repository.search.aql.keywords import UNSPACED
 from muniment.repository.search.aql.tree import Phrase, Term, Wild
 

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar, assert_never
 
 from muniment.repository.search.analysis import variants
-from muniment.repository.search.analysis.analysis import Analyser, FlatText, Span, Way
+from muniment.repository.search.analysis.analysis import Analyser, Span, Way
+from muniment.repository.search.analysis.text import FlatText
 from muniment.repository.search.aql import patterns
 from muniment.repository.search.aql.patterns import Pattern
 from muniment.repository.search.aql.tree import Phrase, Term, Wild

@@ -3,7 +3,9 @@
 import itertools
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Self
 
 from muniment.repository.search.aql.keywords import NUMBER_BLANK, UNSPACED
@@ -74,6 +76,49 @@ class PlacedText(NamedTuple):
             return self
         pieces.append(self.text[done:])
         return type(self)("".join(pieces), [*starts, *self.starts[done:]], [*ends, *self.ends[done:]])
+
+
+class FlatText:
+    """A folded text, and where its characters were before.
+
+    ``shifts`` are the characters that have become longer: the index in the original, and by how many. A ``blurred``
+    text may show other ends of words, after a mark that may join the letter before it, or a character that stands for
+    several words.
+    """
+
+    def __init__(self, text: str, shifts: Sequence[tuple[int, int]], *, blurred: bool = False) -> None:
+        self.text = text
+        self.blurred = blurred
+        self._shifts = shifts
+
+    def place(self, at: int) -> int:
+        """Return the index in the original of the character with this index."""
+        if not self._shifts:
+            return at
+        after = bisect_right(self._begins, at)
+        place = at - self._totals[after]
+        return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
+
+    def at(self, place: int) -> int:
+        """Return the index of the first character that stands for the one with this index in the original."""
+        return place if not self._shifts else place + self._totals[bisect_left(self._shifts, (place,))]
+
+    def begins_word(self, at: int) -> bool:
+        if at == 0:
+            return True
+        before = self.text[at - 1]
+        if before.isascii():
+            return not before.isalnum()
+        in_word = before.isalnum() or unicodedata.category(before).startswith("M")
+        return not in_word or _UNSPACED.match(before) is not None or _UNSPACED.match(self.text, at) is not None
+
+    @cached_property
+    def _totals(self) -> list[int]:
+        return list(itertools.accumulate((shift for _, shift in self._shifts), initial=0))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
 
 
 def normal_with_places(text: str) -> PlacedText:

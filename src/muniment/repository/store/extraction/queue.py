@@ -193,11 +193,9 @@ def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus
 def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) -> dict[str, str]:
     """Objects without text are left out; at most ``most`` characters of each are read."""
     texts_by_id: dict[str, str] = {}
-    text = texts.c.text if most is None else sa.func.substr(texts.c.text, 1, most).label("text")
     for ids in portions(object_ids):
-        # With the state in the condition, SQLite would read every text instead of looking these up.
-        query = sa.select(texts.c.object_id, text, texts.c.state).where(texts.c.object_id.in_(ids))
-        texts_by_id.update((row.object_id, row.text) for row in cx.execute(query) if row.state == "done")
+        rows = _TEXTS.all(cx, object_ids=ids) if most is None else _BEGINNINGS.all(cx, object_ids=ids, most=most)
+        texts_by_id.update((object_id, text) for object_id, text, state in rows if state == "done")
     return texts_by_id
 
 
@@ -387,10 +385,15 @@ _WAITS_FOR_TIKA = sa.and_(
     texts.c.state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None)
 )
 _INSERT = PreparedStatement(texts.insert())
+_OF_THESE = texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
+"""With the state in the condition, too, SQLite would read every text instead of looking these up."""
+
 _STATUSES = PreparedStatement(
-    sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
-        texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
-    )
+    sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(_OF_THESE)
+)
+_TEXTS = PreparedStatement(sa.select(texts.c.object_id, texts.c.text, texts.c.state).where(_OF_THESE))
+_BEGINNINGS = PreparedStatement(
+    sa.select(texts.c.object_id, sa.func.substr(texts.c.text, 1, sa.bindparam("most")), texts.c.state).where(_OF_THESE)
 )
 _FIRST = (
     sa.select(*(texts.c[name] for name in Job.__struct_fields__), texts.c.losses)

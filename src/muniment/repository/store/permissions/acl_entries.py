@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.audit import select_rights
-from muniment.database.connections import portions, repository_tables, required
+from muniment.database.connections import PreparedStatement, portions, repository_tables, required
 from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
@@ -86,16 +86,14 @@ def entries_of(
     cx: Connection, acl_ids: Iterable[int], accessors: Collection[str] | None = None
 ) -> dict[int, dict[str, Permission]]:
     """Read with one statement for each 500 ACLs."""
-    of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}
     for ids in portions(sorted(set(acl_ids))):
-        rows = cx.execute(
-            sa.select(acl_entries)
-            .where(acl_entries.c.acl_id.in_(ids), of_accessors)
-            .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
-        )
-        for row in rows:
-            by_acl.setdefault(row.acl_id, {})[row.accessor] = Permission(row.permission)
+        if accessors is None:
+            rows = _ENTRIES.all(cx, acl_ids=ids)
+        else:
+            rows = _ENTRIES_OF_ACCESSORS.all(cx, acl_ids=ids, accessors=accessors)
+        for acl_id, accessor, permission in rows:
+            by_acl.setdefault(acl_id, {})[accessor] = Permission(permission)
     return by_acl
 
 
@@ -224,3 +222,14 @@ def _permission(entries: Mapping[str, Permission], keys: frozenset[str], *, owns
     if owns:
         levels += [entries.get(OWNER, Permission.NONE), Permission.READ]
     return max(levels, default=Permission.NONE)
+
+
+_ENTRIES_STATEMENT = (
+    sa.select(*(acl_entries.c[name] for name in ("acl_id", "accessor", "permission")))
+    .where(acl_entries.c.acl_id.in_(sa.bindparam("acl_ids", expanding=True)))
+    .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
+)
+_ENTRIES = PreparedStatement(_ENTRIES_STATEMENT)
+_ENTRIES_OF_ACCESSORS = PreparedStatement(
+    _ENTRIES_STATEMENT.where(acl_entries.c.accessor.in_(sa.bindparam("accessors", expanding=True)))
+)

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.database.audit import select_rights
-from muniment.database.connections import PreparedStatement
+from muniment.database.connections import PreparedStatement, portions
 from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
@@ -211,8 +211,8 @@ def by_id(cx: Connection, acl_id: int) -> Acl:
 
 
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
-    """Name the ACLs of one page or batch, in one statement; an unnamed ACL has an empty name."""
-    rows = cx.execute(sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(set(acl_ids))))
+    """Name the ACLs of one page or batch, with one statement for each 500; an unnamed ACL has an empty name."""
+    rows = [row for some in portions(set(acl_ids)) for row in _NAMES.all(cx, acl_ids=some)]
     return {acl_id: "" if owner_key == acl_look_up.UNNAMED else name for acl_id, name, owner_key in rows}
 
 
@@ -353,6 +353,9 @@ _BUILT_IN_ID = PreparedStatement(
     sa.select(acls.c.id).where(
         acls.c.repository_id == sa.bindparam("repository"), acls.c.owner_key == "", acls.c.name == sa.bindparam("name")
     )
+)
+_NAMES = PreparedStatement(
+    sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(sa.bindparam("acl_ids", expanding=True)))
 )
 _other_acls = acls.alias()
 _PERMISSIONS = {int(permission): permission for permission in Permission}

@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, portions, repository_tables, required
+from muniment.database.connections import BigId, PreparedStatement, portions, repository_tables, required
 from muniment.database.statements import count_where
 from muniment.ground.clock import Instant
 from muniment.repository.store.content.contract import StoredContent
@@ -105,10 +105,8 @@ def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
 def page_counts(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
     """Count the pages of these objects beside the first one. An object without such a page is left out."""
     counts: dict[str, int] = {}
-    for portion in portions(sorted(object_ids)):
-        pages = further_contents.c.object_id.in_(portion), further_contents.c.is_primary
-        query = sa.select(further_contents.c.object_id, sa.func.count(sa.distinct(further_contents.c.page)))
-        counts.update(cx.execute(query.where(*pages).group_by(further_contents.c.object_id)).all())
+    for some in portions(sorted(object_ids)):
+        counts.update((object_id, count) for object_id, count in _PAGE_COUNTS.all(cx, object_ids=some))
     return counts
 
 
@@ -193,3 +191,10 @@ def read_row(row: Sequence[Any]) -> ObjectContent:
     counter, object_id, is_primary, page, media_type, essence, modifier, added, key, size, sha256 = row
     place = ContentPlace(bool(is_primary), page, essence, modifier)
     return ObjectContent(counter, object_id, place, media_type, added, StoredContent(key, size, bytes(sha256)))
+
+
+_PAGE_COUNTS = PreparedStatement(
+    sa.select(further_contents.c.object_id, sa.func.count(sa.distinct(further_contents.c.page)))
+    .where(further_contents.c.object_id.in_(sa.bindparam("object_ids", expanding=True)), further_contents.c.is_primary)
+    .group_by(further_contents.c.object_id)
+)
