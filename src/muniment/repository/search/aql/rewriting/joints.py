@@ -124,6 +124,11 @@ def joined(text: str) -> Iterator[Joined]:
             if one.word:
                 yield one
     yield from _initials(text)
+    if _DIGITS.search(text):
+        yield from _numbers(text)
+
+
+def _numbers(text: str) -> Iterator[Joined]:
     for pattern in (_NUMBER, _IBAN):
         for number in pattern.finditer(text):
             yield from _spellings(text, *number.span())

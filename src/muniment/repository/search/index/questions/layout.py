@@ -10,7 +10,7 @@ Variants of words (``variants``) are further stems behind all others, so complet
 import itertools
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -113,22 +113,33 @@ _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 def words_of(document: Document, analyser: Analyser, language: str) -> tuple[Words, Words]:
     """Return the words of the metadata, and those anywhere; ``language`` is the whole document's."""
-    metadata = list(map(analyser.form, _weighted_texts(document)))
+    written = list(_weighted_texts(document))
+    form_of = {each: analyser.form(each) for each in dict.fromkeys(written)}
+    metadata = [form_of[each] for each in written]
+    joined_of = {form: analyser.joined(form) for form in dict.fromkeys(metadata)}
     metadata_language = analyser.language_of_metadata(document.values)
-    joined = [analyser.joined(text) for text in metadata]
-    spellings = list(map(analyser.spellings, metadata, joined, itertools.repeat(metadata_language)))
-    in_metadata = _words(metadata, spellings, joined)
+    spellings_of = _spellings_of(joined_of, analyser, metadata_language)
+    in_metadata = _words(metadata, spellings_of, joined_of)
     if language != metadata_language:
-        spellings = list(map(analyser.spellings, metadata, joined, itertools.repeat(language)))
+        spellings_of = _spellings_of(joined_of, analyser, language)
     text = analyser.form(document.text)
-    metadata.append(text)
-    joined.append(analyser.joined(text))
-    spellings.append(analyser.spellings(text, joined[-1], language))
-    return in_metadata, _words(metadata, spellings, joined)
+    if text not in joined_of:
+        joined_of[text] = analyser.joined(text)
+        spellings_of[text] = analyser.spellings(text, joined_of[text], language)
+    return in_metadata, _words([*metadata, text], spellings_of, joined_of)
 
 
-def _words(texts: Sequence[str], spellings: Sequence[Sequence[str]], joined: Sequence[Sequence[str]]) -> Words:
+def _spellings_of(
+    joined_of: Mapping[str, Sequence[str]], analyser: Analyser, language: str
+) -> dict[str, Sequence[str]]:
+    return {form: analyser.spellings(form, joined, language) for form, joined in joined_of.items()}
+
+
+def _words(
+    texts: Sequence[str], spellings_of: Mapping[str, Sequence[str]], joined_of: Mapping[str, Sequence[str]]
+) -> Words:
     """Exact words are of the texts, then joined words with their mark; stems of first spellings, then of variants."""
+    spellings, joined = [spellings_of[text] for text in texts], [joined_of[text] for text in texts]
     stems = [stemmed for stemmed, *_ in spellings]
     stems += itertools.chain.from_iterable(variants for _, *variants in spellings)
     return Words(stems, [*texts, *(word + JOINED for word in itertools.chain.from_iterable(joined))])
