@@ -38,7 +38,10 @@ _SPLIT_WHOLE = 4_000
 _AROUND = 200
 _REMEMBERED = 200
 _MOST_REMEMBERED = 5000
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W_](?:(?![{UNSPACED}{BREAK}])(?:[^\W_]|[^\x00-\x7f\s])){{0,599}}")
+_WORD = re.compile(
+    rf"[A-Za-z0-9]{{1,600}}+(?![^\x00-\x7f])|[{UNSPACED}]"
+    rf"|[^\W_](?:(?![{UNSPACED}{BREAK}])(?:[^\W_]|[^\x00-\x7f\s])){{0,599}}"
+)
 _ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
 
 
@@ -319,7 +322,8 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
-    counts: dict[int, int] = dict.fromkeys([pattern.leaf for _, pattern in places], 0)
+    weights = {pattern.leaf: pattern.weight for _, pattern in places}
+    counts, enough = dict.fromkeys(weights, 0), sum(weights.values()) - STOP_WORD / 2
     best, window = 0.0, (0, 0)
     weight, end, last = 0.0, 0, len(places)
     for at, pattern in places:
@@ -331,7 +335,7 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
             end += 1
         if weight > best + STOP_WORD / 2:
             best, window = weight, (at, places[end - 1][0])
-            if end == last:
+            if end == last or best > enough:
                 break
         counts[pattern.leaf] -= 1
         if not counts[pattern.leaf]:
