@@ -36,6 +36,15 @@ def test_texts_of_one_meaning_are_nearer_than_others(folder: Path) -> None:
     assert max(cosines[0, 2], cosines[1, 2]) < 0.3
 
 
+def test_a_text_has_its_vector_beside_any_other_text(folder: Path) -> None:
+    from muniment.repository.search.meaning.encoder import Encoder, as_bytes
+
+    encoder, words = Encoder(folder), (Path(__file__).parents[2] / "LICENSE").read_text("utf-8").split()
+    texts = [" ".join(words[at : at + 7 + 3 * at]) for at in range(0, 48, 2)]
+    alone = [as_bytes(encoder.vectors([text])) for text in texts]
+    assert as_bytes(encoder.vectors(texts)) == b"".join(alone)
+
+
 def test_foreign_words_are_near_nothing_and_letters_are_no_words(folder: Path) -> None:
     from muniment.repository.search.meaning.encoder import Encoder
 

@@ -15,8 +15,6 @@ _TOKENS = 256
 _CHARACTERS = 200
 """So many characters of a question say whether the model knows its words."""
 
-_AT_A_TIME = 8
-
 _LEAST_LETTERS = 2
 """On average, the pieces of a known text have so many letters and digits: the model cuts what it does not know into
 pieces, and what is no word into pieces of a letter or two.
@@ -33,17 +31,16 @@ class Encoder:
         self._model = ctranslate2.Encoder(str(folder), device="cpu", inter_threads=1, intra_threads=1)
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the mean of the model's output for the tokens, scaled to length 1."""
+        """Return the mean of the model's output for the tokens, scaled to length 1.
+
+        The model reads each text alone: in a batch with longer texts, its vector would be a little different, and tell
+        of them.
+        """
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         found = np.zeros((len(tokens), DIMENSIONS), np.float32)
-        by_length = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        for start in range(0, len(by_length), _AT_A_TIME):
-            numbers = by_length[start : start + _AT_A_TIME]
-            batch = [tokens[number] for number in numbers]
-            answer = self._model.forward_batch(batch, token_type_ids=[[0] * len(each) for each in batch])
-            states = np.array(answer.last_hidden_state)
-            for place, number in enumerate(numbers):
-                found[number] = states[place, : len(tokens[number])].mean(axis=0)
+        for number, each in enumerate(tokens):
+            answer = self._model.forward_batch([each], token_type_ids=[[0] * len(each)])
+            found[number] = np.array(answer.last_hidden_state)[0].mean(axis=0)
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         return found
 
