@@ -1,5 +1,6 @@
 """One node for all modules of a worker."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +25,14 @@ def shelves_on_cluster(
     opensearch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., OnCluster]]:
     """Let every ``Shelf`` keep its index in the cluster, with three shards; give what finds the index of a folder."""
-    made = dict[Path, OnCluster]()
+    made, numbers = dict[Path, OnCluster](), itertools.count()
 
     def of(folder: Path, language: str = "English", others: Sequence[str] = ()) -> OnCluster:
         if folder not in made:
-            locks = tmp_path / f"locks-{len(made)}"
+            # An example that has ended would hold points in time, of which a node permits only so many.
+            for gone in [each for each in made if not each.parent.exists()]:
+                made.pop(gone).close()
+            locks = tmp_path / f"locks-{next(numbers)}"
             made[folder] = OnCluster(opensearch, locks, shards=3, language=language, languages=others)
         return made[folder]
 

@@ -319,6 +319,34 @@ def test_a_foreign_index_under_our_name_is_left_alone(opensearch: str, made: OnC
         httpx.delete(f"{opensearch}/{name}")
 
 
+# Points in time
+
+
+def test_a_point_in_time_that_is_over_makes_room_for_the_next(opensearch: str, tmp_path: Path) -> None:
+    """A node permits so many at one time, 300 by default, of each shard."""
+
+    def limit(number: int | None) -> None:
+        settings = {"transient": {"search.max_open_pit_context": number}}
+        httpx.put(f"{opensearch}/_cluster/settings", json=settings).raise_for_status()
+
+    def open_now() -> int:
+        nodes = httpx.get(f"{opensearch}/_nodes/stats/indices/search").json()["nodes"].values()
+        return sum(node["indices"]["search"]["point_in_time_current"] for node in nodes)
+
+    on = OnCluster(opensearch, tmp_path)
+    before = open_now()
+    limit(before + 1)
+    try:
+        for number in range(3):
+            assert len(found(on.holding([kept(each) for each in range(number)]))) == number
+            assert open_now() == before + 1
+        on.reader.close()
+        assert open_now() == before
+    finally:
+        limit(None)
+        on.close()
+
+
 # The agent
 
 

@@ -75,15 +75,17 @@ class OpenSearchIndex:
                     self._snapshot = None
                     if index != self._index:
                         self._follow(index)
+                    self._close_those_over()  # A node permits only so many at one time.
                     self._snapshot, self._number = self._take(index, position), number
                 snapshot = self._snapshot
             self._close_those_over()
             return snapshot
 
     def close(self) -> None:
-        """Points in time end by themselves."""
+        """A point in time that a search still uses ends by itself."""
         with self._lock:
             self._snapshot = None
+        self._close_those_over()
 
     def _newest(self) -> tuple[str, int, Position]:
         """Return the index, which of its writes the position is, and the position."""
