@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """``refused`` requests, by a piece of their path, get a status instead of an answer, so many times."""
+    """``refused`` requests, by a piece of their path, get a status instead of an answer, so many times.
+
+    Nothing is answered until it ``speaks``.
+    """
 
     def __init__(self, target: str, name: str = "", password: str = "") -> None:
         self.target = urlsplit(target)
@@ -18,6 +21,8 @@ class Proxy:
         self.refused: dict[str, tuple[int, int]] = {}
         self.replaced: dict[str, bytes] = {}
         self.is_away = False
+        self.speaks = threading.Event()
+        self.speaks.set()
         self.asked: list[str] = []
         self.address = ""
 
@@ -53,6 +58,7 @@ class Proxy:
         """Pass a request on, or not."""
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
         self.asked.append(f"{request.command} {request.path}")
+        self.speaks.wait()
         if self.is_away:
             request.close_connection = True
             return

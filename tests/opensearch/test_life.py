@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -345,6 +346,19 @@ def test_a_point_in_time_that_is_over_makes_room_for_the_next(opensearch: str, t
     finally:
         limit(None)
         on.close()
+
+
+def test_a_reader_is_closed_though_the_cluster_says_nothing(opensearch: str, tmp_path: Path, proxy: Proxy) -> None:
+    on = OnCluster(opensearch, tmp_path)
+    options = msgspec.structs.replace(on.options, address=proxy.address, name="muniment", password="öffne dich")
+    reader = OpenSearchEngine(tmp_path, options, lambda: "tests", clock.now).index(repository()).reader()
+    reader.snapshot()
+    proxy.speaks.clear()
+    began = time.monotonic()
+    reader.close()
+    assert time.monotonic() - began < 10
+    proxy.speaks.set()
+    on.close()
 
 
 # The agent

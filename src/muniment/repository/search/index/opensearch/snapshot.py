@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
 
+from muniment.database.budgets import Budget
+from muniment.database.connections import TookTooLong
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.index.contract import OtherFormat, Snapshot
@@ -19,6 +21,7 @@ from muniment.repository.search.index.opensearch.searching import KEEP_SECONDS, 
 from muniment.repository.search.index.questions.answering import Answering, EngineAccess, SnapshotCache
 from muniment.repository.store.change_log.changes import Position
 
+_CLOSING_SECONDS = 1.0
 _IDLE_SECONDS = KEEP_SECONDS / 2
 """A snapshot of which nothing was asked for so long is not used again: only questions keep its point in time alive."""
 
@@ -82,10 +85,11 @@ class OpenSearchIndex:
             return snapshot
 
     def close(self) -> None:
-        """A point in time that a search still uses ends by itself."""
+        """A point in time ends by itself if a search still uses it, or the cluster does not answer at once."""
         with self._lock:
             self._snapshot = None
-        self._close_those_over()
+        with suppress(TookTooLong):
+            Budget(_CLOSING_SECONDS).spend(self._close_those_over)
 
     def _newest(self) -> tuple[str, int, Position]:
         """Return the index, which of its writes the position is, and the position."""

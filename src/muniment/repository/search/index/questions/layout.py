@@ -123,9 +123,8 @@ def words_of(document: Document, analyser: Analyser, language: str) -> tuple[Wor
     if language != metadata_language:
         spellings_of = _spellings_of(joined_of, analyser, language)
     text = analyser.form(document.text)
-    if text not in joined_of:
-        joined_of[text] = analyser.joined(text)
-        spellings_of[text] = analyser.spellings(text, joined_of[text], language)
+    joined_of[text] = analyser.joined(text)
+    spellings_of[text] = analyser.spellings(text, joined_of[text], language)
     return in_metadata, _words([*metadata, text], spellings_of, joined_of)
 
 
