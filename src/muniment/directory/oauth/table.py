@@ -4,6 +4,9 @@ import sqlalchemy as sa
 
 from muniment.database.connections import BigId, directory_tables, required, required_columns
 
+ALLOWED = sa.text("made = 'authorization_code' AND revoked IS NULL")
+"""Grants that a user has allowed in a browser. A query must repeat this text to use their index."""
+
 grant_table = sa.Table(
     "grants",
     directory_tables,
@@ -34,6 +37,13 @@ grant_table = sa.Table(
         sa.Index(f"ix_grants_{column}", column, unique=column == "family", sqlite_where=there, postgresql_where=there)
         for column in ("revoked", "family", "source_id", "actor_source_id")
         for there in [sa.text(f"{column} IS NOT NULL")]
+    ),
+    # Beside them a client and a user may have any number of grants that were made in other ways.
+    sa.Index(
+        "ix_grants_allowed",
+        *("user_id", "client_id", "resource_id"),
+        sqlite_where=ALLOWED,
+        postgresql_where=ALLOWED,
     ),
     sqlite_autoincrement=True,
 )

@@ -20,7 +20,7 @@ from muniment.directory.entries import system
 from muniment.directory.entries.oauth_clients import Made
 from muniment.directory.oauth import signing_keys
 from muniment.directory.oauth.access import Question
-from muniment.directory.oauth.table import grant_table, token_table
+from muniment.directory.oauth.table import ALLOWED, grant_table, token_table
 from muniment.directory.refusals import DeadToken, UnparseableToken
 from muniment.directory.version_stamps import VersionStamps
 from muniment.ground.clock import Instant
@@ -390,8 +390,7 @@ _ALLOWED = PreparedStatement(
         grant_table.c.user_id == sa.bindparam("user"),
         grant_table.c.client_id == sa.bindparam("client"),
         grant_table.c.resource_id == sa.bindparam("resource"),
-        grant_table.c.made == "authorization_code",
-        grant_table.c.revoked.is_(None),
+        ALLOWED,
         grant_table.c.refresh_expires > sa.bindparam("now"),
     )
     .limit(_MOST_ALLOWED)

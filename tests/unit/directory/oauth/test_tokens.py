@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from muniment.database import connections
 from muniment.database.connections import Database
 from muniment.directory.oauth import grant_purge, grants, tokens
+from muniment.directory.oauth.access import Question
 from muniment.directory.oauth.grant_purge import PurgeProgress
 from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -21,6 +22,7 @@ from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToke
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Overloaded
 from tests.office import Office, counted
+from tests.plans import work
 
 
 def test_a_token_is_parsed_to_its_kind(office: Office, now: Instant) -> None:
@@ -335,6 +337,31 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
                 statement,
                 plan,
             )
+
+
+def test_what_a_user_has_allowed_a_client_is_found_beside_any_number_of_other_grants(
+    office: Office, now: Instant
+) -> None:
+    """The client's own grants, those by the user's password, and those that were revoked."""
+    made = sa.text(
+        "INSERT INTO grants (user_id, client_id, resource_id, refresh_digest, refresh_expires, created, revoked,"
+        " scopes, made) VALUES (:user, 2, 'r', :digest, :far, 0, :revoked, 'all', :made)"
+    )
+    question = Question(2, 1, "r")
+    others = ((2, None, "client_credentials"), (1, None, "password"), (1, now, "authorization_code"))
+    rows = [
+        {"user": user, "digest": b"%d %d" % (kind, number), "far": now * 2, "revoked": revoked, "made": how}
+        for kind, (user, revoked, how) in enumerate(others)
+        for number in range(1000)
+    ]
+    with office.db.begin() as cx:
+        cx.execute(made, {"user": 1, "digest": b"", "far": now * 2, "revoked": None, "made": "authorization_code"})
+        cx.execute(made, rows)
+        if office.db.dialect == "postgresql":
+            cx.exec_driver_sql("ANALYZE grants")
+    assert work(office.db, lambda cx: tokens.allowed(cx, question, now)) < 100
+    with office.db.read() as cx:
+        assert tokens.allowed(cx, question, now) == {"all"}
 
 
 def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office: Office, now: Instant) -> None:
