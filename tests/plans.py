@@ -26,8 +26,8 @@ def steps(
         ]
 
 
-def work(database: Database, question: Callable[[Connection], object]) -> int:
-    """Ask the question in a snapshot, and count what the database does for it.
+def work(database: Database, question: Callable[[Connection], object], *, writes: bool = False) -> int:
+    """Ask the question in a snapshot, or on SQLite in a transaction that writes, and count what the database does.
 
     On SQLite these are the steps of its machine, on PostgreSQL the rows that the nodes of the plans give or throw away.
     """
@@ -40,7 +40,7 @@ def work(database: Database, question: Callable[[Connection], object]) -> int:
         count += 1
         return 0
 
-    with database.read() as cx:
+    with database.begin() if writes else database.read() as cx:
         driver = cx.get_execution_options()["muniment_driver"]
         driver.set_progress_handler(step, 1)
         try:

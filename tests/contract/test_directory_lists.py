@@ -5,7 +5,7 @@ The lists are those of the table of addresses. What PostgreSQL does at a large s
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import pytest
@@ -13,14 +13,18 @@ from sqlalchemy.engine import Connection
 
 from bench import crowds
 from muniment.database.positions import START
+from muniment.directory.administration import people
 from muniment.directory.api.rest import addresses, paging
 from muniment.directory.entries import changes, credentials, editing, entries, listing, memberships, resources
+from muniment.directory.entries.listing import EntryPage, ListPlace, Which
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryOptions
 from tests.interface.by_rest import Rest
 from tests.plans import cost
 from tests.scenes import Loop, Site, World
 from tests.servers import Postgres, Sqlite
+
+T = TypeVar("T")
 
 FEW, MANY = 10, 1000
 SIZE = 5
@@ -87,6 +91,10 @@ QUESTIONS: dict[str, Callable[[Connection, "Grown"], object]] = {
     "the last change": lambda cx, _: changes.latest(cx),
     "partitions, for the console": lambda cx, _: entries.partitions(cx),
     "resources, for the console": lambda cx, _: resources.all_resources(cx),
+    "a user whom a group lets in": lambda cx, grown: grown.find_let_in(cx, "user", grown.user),
+    "a group that lets its groups in": lambda cx, grown: grown.find_let_in(cx, "group", "g000000"),
+    "a few members whom a resource lets in": lambda cx, grown: grown.choose(cx, "user", grown.few),
+    "groups of a user that a resource lets in": lambda cx, grown: grown.choose(cx, "group", None, grown.user),
 }
 """What else is asked of a directory, and by whom."""
 
@@ -97,22 +105,25 @@ class Grown:
     partition: str
     user: str
     unit: str
+    few: Entry
 
     def __init__(self, world: World, site: Site) -> None:
         self.world, self.rest = world, Rest(site)
         self.options: DirectoryOptions = world.installation.settings.directory
         self.costs: dict[str, list[tuple[int, int]]] = {}
+        resources_made = {users: (world.resource(), world.resource()) for users in (FEW, MANY)}
         with world.directory_db.begin() as cx:
             self.partitions = {
                 users: editing.add_partition(cx, world.names, f"crowd-{users}", world.clock()) for users in (FEW, MANY)
             }
         for users, groups in ((FEW, 10), (MANY, 100)):
+            self.by_group, self.by_partition = resources_made[users]
             self._fill(users, groups)
             for what in LISTS:
                 self.ask(what)  # what a process reads once
                 self.costs.setdefault(what, []).append(cost(world.directory_db, partial(self.ask, what)))
             for what, question in QUESTIONS.items():
-                self.costs.setdefault(what, []).append(cost(world.directory_db, partial(self._read, question)))
+                self.costs.setdefault(what, []).append(cost(world.directory_db, partial(self.read, question)))
 
     def _fill(self, users: int, groups: int) -> None:
         world, now = self.world, self.world.clock()
@@ -125,16 +136,28 @@ class Grown:
             for number in range(SIZE + 1):
                 role = editing.add_role(cx, unit, f"clerks-{number}", now)
                 names = [self.user, *map(crowds.user_name, range(SIZE))]
-                people = [entries.find_user(cx, world.names, f"{name}@{self.partition}") for name in names]
+                clerks = [entries.find_user(cx, world.names, f"{name}@{self.partition}") for name in names]
                 everybody = entries.find_group(cx, world.names, f"{crowds.EVERYBODY}@{self.partition}")
-                memberships.add_members(cx, role, [everybody, *people])
+                memberships.add_members(cx, role, [everybody, *clerks])
+            self.few = editing.add_group(cx, unit, "few", now)
+            memberships.add_members(cx, self.few, clerks)
+            resources.add_to_role(cx, self.by_group, everybody)
+            resources.add_to_role(cx, self.by_partition, partition)
+
+    def find_let_in(self, cx: Connection, kind: people.Kind, name: str) -> None:
+        people.find(cx, self.world.names, self.by_group.id, kind, f"{name}@{self.partition}")
+
+    def choose(self, cx: Connection, kind: people.Kind, group: Entry | None, member: str = "") -> None:
+        members = [(self.find(cx), False)] if member else []
+        chosen = people.choose(self.world.names, self.by_partition.id, kind, group, members)
+        assert cx.execute(chosen.query).all()
 
     def find(self, cx: Connection) -> Entry:
         return entries.find_user(cx, self.world.names, f"{self.user}@{self.partition}")
 
-    def _read(self, question: Callable[[Connection, "Grown"], object]) -> None:
+    def read(self, question: Callable[[Connection, "Grown"], T]) -> T:
         with self.world.directory_db.read() as cx:
-            question(cx, self)
+            return question(cx, self)
 
     def ask(self, what: str, **more: str) -> dict[str, Any]:
         values = {
@@ -182,6 +205,27 @@ def test_a_list_takes_the_same_however_many_entries_there_are(grown: Grown, what
     (few, few_rows), (many, many_rows) = grown.costs[what]
     assert many == few
     assert many_rows <= 1.2 * few_rows + RARE, (few_rows, many_rows)
+
+
+def _page(cx: Connection, _grown: Grown, which: Which, after: ListPlace | None) -> EntryPage:
+    return listing.page(cx, which, after, 50)
+
+
+@pytest.mark.campaign_on("postgresql")
+@pytest.mark.parametrize("text", ["u", "u*0", "person", "person*0"])
+def test_a_late_page_of_a_filtered_list_takes_what_an_early_one_does(grown: Grown, text: str) -> None:
+    which = Which("user", grown.partitions[MANY], pattern=text)
+    costs: list[tuple[int, int]] = []
+    after: ListPlace | None = None
+    for number in range(18):
+        read = partial(grown.read, partial(_page, which=which, after=after))
+        if number in (1, 17):
+            costs.append(cost(grown.world.directory_db, read))
+        after = read().next
+        assert after is not None
+    (early, early_rows), (late, late_rows) = costs
+    assert late == early
+    assert late_rows <= 1.2 * early_rows + RARE, (early_rows, late_rows)
 
 
 @pytest.mark.campaign_on("postgresql")

@@ -43,6 +43,26 @@ def count_where(cx: Connection, *where: sa.ColumnElement[bool]) -> int:
     return cx.execute(sa.select(sa.func.count()).where(*where)).scalar_one()
 
 
+class without_index(FunctionElement[Any]):  # noqa: N801 - SQL functions are written in lower case
+    """A column by which SQLite looks no rows up: ``without_index(column) == value``.
+
+    Without statistics, SQLite expects ten rows of any value, and would read a whole repository for what lies in one
+    folder (decision 0122). PostgreSQL counts. The value has to be of the column's own type.
+    """
+
+    inherit_cache = True
+
+    def __init__(self, column: sa.ColumnElement[Any]) -> None:
+        super().__init__(column)
+        self.type = column.type
+
+
+@compiles(without_index)
+def _(element: without_index, compiler: SQLCompiler, **options: Any) -> str:
+    (column,) = (compiler.process(clause, **options) for clause in element.clauses)
+    return column if compiler.dialect.name == "postgresql" else f"+{column}"
+
+
 class one_of_few(FunctionElement[bool]):  # noqa: N801 - SQL functions are written in lower case
     """A number is one of those that a query gives: ``one_of_few(number, query.scalar_subquery())``.
 

@@ -34,7 +34,9 @@ def choose(
         entries.CHOSEN.id.in_(memberships.groups_around(member.id, recursive=recursive))
         for member, recursive in members
     ]
-    return entries.choose(names, kind, sa.and_(_condition(resource_id, kind, group), *around))
+    if group is not None:
+        around.append(entries.CHOSEN.id.in_(memberships.direct_members(group.id)))
+    return entries.choose(names, kind, sa.and_(_let_in(resource_id, kind), *around), few=bool(around))
 
 
 def find(
@@ -49,14 +51,18 @@ def find(
     or if the resource does not let it in. Without a resource, it may be any user or group.
     """
     entry = entries.find(cx, names, entry_id, kind)
-    if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):
+    is_let_in = resource_id is None or _is_let_in(cx, resource_id, entry)
+    if not is_let_in or (group is not None and not memberships.has_member(cx, group, entry)):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 
 
-def _condition(resource_id: str | None, kind: Kind, group: Entry | None) -> sa.ColumnElement[bool]:
-    let_in = sa.true() if resource_id is None else _let_in(resource_id, kind)
-    return let_in if group is None else let_in & memberships.is_member(entries.CHOSEN.id, entries.only(group))
+def _is_let_in(cx: Connection, resource_id: str, entry: Entry) -> bool:
+    """As ``_let_in``, but asked of one entry and upwards: a group may have any number of members."""
+    containers = memberships.containers_of_group if entry.kind == "group" else memberships.containers
+    role = resources.in_role(resource_id)
+    around = containers(sa.bindparam(None, entry.id, type_=sa.BigInteger))
+    return cx.execute(role.where(role.selected_columns.entry_id.in_(around)).limit(1)).first() is not None
 
 
 def _let_in(resource_id: str, kind: Kind) -> sa.ColumnElement[bool]:

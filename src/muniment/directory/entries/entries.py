@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement
-from muniment.database.statements import one_of_few
+from muniment.database.statements import one_of_few, without_index
 from muniment.directory.entries import bare_names
 from muniment.directory.entries import names as spelling
 from muniment.directory.entries.credentials import find_of_client
@@ -240,12 +240,15 @@ class ChosenEntries(NamedTuple):
     modified: sa.ColumnElement[int]
 
 
-def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.ColumnElement[bool]) -> ChosenEntries:
+def choose(
+    names: DirectoryNames, kind: Literal["user", "group"], condition: sa.ColumnElement[bool], *, few: bool
+) -> ChosenEntries:
+    """``few``: the condition names ids, by which rows are read, and not as all of their kind."""
     partition, folded_partition = shown_partition_columns(names)
     # Users are listed in the order of an index.
     name, folded_name = shown_name_columns(names) if kind == "group" else (rows.c.name, rows.c.name_key)
     return ChosenEntries(
-        select_entries().where(rows.c.kind == kind, condition),
+        select_entries().where((without_index(rows.c.kind) if few else rows.c.kind) == kind, condition),
         rows.c.id,
         rows.c.partition_id,
         name,
@@ -255,11 +258,6 @@ def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.
         rows.c.description,
         rows.c.modified,
     )
-
-
-def is_chosen(cx: Connection, entry: Entry, condition: sa.ColumnElement[bool]) -> bool:
-    query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition)
-    return cx.execute(query).first() is not None
 
 
 def units_in(cx: Connection, container: Entry) -> list[Entry]:
@@ -289,8 +287,7 @@ def acting(entry_id: sa.ColumnElement[int]) -> sa.Exists:
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
     """``read`` runs it. With ``kinds`` it finds only entries of these."""
-    # No index answers this: SQLite would read all groups in the order of their names.
-    of_kind = [sa.or_(*((rows.c.kind + "") == kind for kind in kinds))] if kinds else []
+    of_kind = [sa.or_(*(without_index(rows.c.kind) == kind for kind in kinds))] if kinds else []
     return (
         select_entries()
         .where(one_of_few(rows.c.id, ids.scalar_subquery()), *of_kind)
@@ -327,10 +324,6 @@ def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]
     space = sa.literal("units ") + sa.cast(inside.c.id, sa.String)
     inside = inside.union(sa.select(unit.c.id).where(unit.c.space == space))
     return sa.select(inside.c.id)
-
-
-def only(entry: Entry) -> sa.Select[tuple[int]]:
-    return sa.select(entry_table.c.id).where(entry_table.c.id == entry.id)
 
 
 def has_members(entry_id: sa.ColumnElement[int]) -> sa.Exists:

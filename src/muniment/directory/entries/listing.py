@@ -164,7 +164,7 @@ def _statements(shape: _Shape) -> _Statements:
     if shape.pattern == "like":
         left = [*left, sa.or_(matches(key), attributes.has_value(number, _SEARCHED, matches))]
     elif shape.pattern:
-        answered = [*answered, patterns.in_range(key)]
+        answered = [*answered, patterns.in_range(key, begun=shape.goes_on)]
         left = [*left, matches(key)] if shape.pattern == "also like" else left
     if left:
         candidates = sa.select(key.label("key"), number.label("id")).where(*answered)
@@ -192,7 +192,8 @@ def _by_attribute(
             sa.not_(attributes.has_value(found.c.id, [name], matches, before=found)),
         ]
 
-    return _bounded(values.where(patterns.in_range(key, cut=True)), residual, goes_on=shape.goes_on)
+    candidates = values.where(patterns.in_range(key, cut=True, begun=shape.goes_on))
+    return _bounded(candidates, residual, goes_on=shape.goes_on)
 
 
 def _where(shape: _Shape) -> tuple[list[sa.ColumnElement[bool]], list[sa.ColumnElement[bool]]]:

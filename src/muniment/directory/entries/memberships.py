@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.audit import select_rights
 from muniment.database.connections import PreparedStatement, directory_tables, portions, required
-from muniment.database.statements import one_of_few, upsert
+from muniment.database.statements import one_of_few, upsert, without_index
 from muniment.directory import audit
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import ADMINISTRATORS, Entry, entry_table, to_entry
@@ -89,7 +89,7 @@ def rights_of(entry: Entry) -> sa.Select[Any]:
     return rights.where(sa.or_(_memberships.c.group_id == entry.id, _memberships.c.member_id == entry.id))
 
 
-def direct_members(group_id: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
+def direct_members(group_id: sa.BindParameter[int] | int) -> sa.Select[tuple[int]]:
     return sa.select(_memberships.c.member_id.label("id")).where(_memberships.c.group_id == group_id)
 
 
@@ -164,6 +164,13 @@ def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 
 
+def containers_of_group(group: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
+    """As ``containers``, for a group: where it lies, its partition alone counts."""
+    groups = _upwards(group)
+    partition = sa.select(entry_table.c.partition_id).where(entry_table.c.id == group)
+    return sa.union_all(sa.select(groups.c.id), partition)
+
+
 def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "groups_inside", recursive=True
@@ -179,6 +186,12 @@ def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int
 
 def is_member(entry_id: sa.ColumnElement[int], groups: sa.Select[tuple[int]]) -> sa.Exists:
     return sa.exists().where(_memberships.c.member_id == entry_id, _memberships.c.group_id.in_(groups))
+
+
+def has_member(cx: Connection, group: Entry, member: Entry) -> bool:
+    """Whether it is a direct one."""
+    pair = _memberships.c.group_id == group.id, _memberships.c.member_id == member.id
+    return cx.execute(sa.select(sa.literal(1)).where(*pair)).first() is not None
 
 
 def _record(cx: Connection, action: str, group: Entry, some: Sequence[Entry], before: str, after: str) -> None:
@@ -229,7 +242,7 @@ _ADMINISTERS = PreparedStatement(
     sa.select(sa.literal(1))
     .select_from(entry_table)
     .where(one_of_few(entry_table.c.id, sa.select(_ABOVE.c.id).scalar_subquery()))
-    .where(entry_table.c.built_in == ADMINISTRATORS, (entry_table.c.kind + "") == "group")
+    .where(entry_table.c.built_in == ADMINISTRATORS, without_index(entry_table.c.kind) == "group")
     .limit(1)
 )
 _MEMBERS = entries.select_by_ids(

@@ -52,10 +52,13 @@ def read(text: str) -> NamePattern | None:
     return NamePattern(begins, wanted) if begins or wanted else None
 
 
-def in_range(folded: sa.ColumnElement[str], *, cut: bool = False) -> sa.ColumnElement[bool]:
-    """What an index can answer, of whole texts or of those that are cut to a length."""
+def in_range(folded: sa.ColumnElement[str], *, cut: bool = False, begun: bool = False) -> sa.ColumnElement[bool]:
+    """What an index can answer, of whole texts or of those that are cut to a length. If a list that is in this order
+    is ``begun``, the caller's condition says where it goes on: of two lower bounds, SQLite takes the first.
+    """
     begins, ends = ("cut_begins", "cut_ends") if cut else ("begins", "ends")
-    return sa.and_(folded >= sa.bindparam(begins, type_=sa.String), folded < sa.bindparam(ends, type_=sa.String))
+    is_before_end = folded < sa.bindparam(ends, type_=sa.String)
+    return is_before_end if begun else sa.and_(folded >= sa.bindparam(begins, type_=sa.String), is_before_end)
 
 
 def is_like(folded: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:

@@ -100,8 +100,10 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
     """Delete those that also a server whose clock is late refuses."""
     late = now - _SKEW_SECONDS * SECOND
     expired = sa.select(_assertions.c.client_id, _assertions.c.digest).where(_assertions.c.expires < late)
-    pair = sa.tuple_(_assertions.c.client_id, _assertions.c.digest)
-    return cx.execute(_assertions.delete().where(pair.in_(expired.limit(limit)))).rowcount
+    found = [{"client": row[0], "assertion": row[1], "late": late} for row in cx.execute(expired.limit(limit))]
+    if found:
+        cx.execute(_DELETE, found)  # one by one: of a list of pairs SQLite looks up the clients alone
+    return len(found)
 
 
 def _verify(jwks: str, client_id: str, text: str, audiences: Collection[str], now: Instant) -> Assertion:
@@ -178,3 +180,10 @@ def _key(described: dict[str, Any]) -> RSAKey | ECKey:
     if bare["kty"] != "EC" or bare["crv"] != "P-256":
         raise ValueError
     return ECKey.import_key(bare)
+
+
+_DELETE = _assertions.delete().where(
+    _assertions.c.client_id == sa.bindparam("client"),
+    _assertions.c.digest == sa.bindparam("assertion"),
+    _assertions.c.expires < sa.bindparam("late"),
+)

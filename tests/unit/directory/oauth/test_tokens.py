@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from muniment.database import connections
 from muniment.database.connections import Database
-from muniment.directory.oauth import grant_purge, grants, tokens
+from muniment.directory.oauth import assertions, grant_purge, grants, tokens
 from muniment.directory.oauth.access import Question
+from muniment.directory.oauth.assertions import Assertion
 from muniment.directory.oauth.grant_purge import PurgeProgress
 from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -362,6 +363,17 @@ def test_what_a_user_has_allowed_a_client_is_found_beside_any_number_of_other_gr
     assert work(office.db, lambda cx: tokens.allowed(cx, question, now)) < 100
     with office.db.read() as cx:
         assert tokens.allowed(cx, question, now) == {"all"}
+
+
+@pytest.mark.only("sqlite", "PostgreSQL looks pairs up by their key.")
+def test_the_purge_of_assertions_reads_none_that_is_kept(office: Office, now: Instant) -> None:
+    with office.db.begin() as cx:
+        for number in range(1000):
+            expires = now - 3600 * SECOND if number < 5 else now
+            assertions.use(cx, 1, Assertion(b"%d" % number, expires))
+    gone: list[int] = []
+    assert work(office.db, lambda cx: gone.append(assertions.purge(cx, now, 100)), writes=True) < 500
+    assert gone == [5]
 
 
 def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office: Office, now: Instant) -> None:
