@@ -23,7 +23,7 @@ from muniment.database.connections import (
     required,
     required_columns,
 )
-from muniment.database.statements import count_where
+from muniment.database.statements import count_where, without_index
 from muniment.ground.clock import SECOND, Instant
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import turns
@@ -168,7 +168,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
 def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
     waiting = 0
     for ids in portions(object_ids):
-        portion = sa.and_(texts.c.object_id.in_(ids), texts.c.state == "waiting")
+        portion = sa.and_(texts.c.object_id.in_(ids), without_index(texts.c.state) == "waiting")
         waiting += cx.execute(texts.update().where(portion).values(owner_key=owner_key)).rowcount
     if waiting:
         turns.join(cx, [owner_key])
@@ -318,7 +318,7 @@ def postpone(cx: Connection, job: Job, now: Instant) -> None:
 
 def waiting_for_tika(cx: Connection) -> list[str]:
     """List objects of which the Tika server has to read the file or a part. This reads the whole table."""
-    return list(cx.scalars(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)))
+    return list(cx.scalars(sa.select(texts.c.object_id).where(_waits_for_tika(texts.c.state))))
 
 
 def count_of_tika(cx: Connection, repository_id: int) -> int:
@@ -329,24 +329,23 @@ def count_of_tika(cx: Connection, repository_id: int) -> int:
 
 def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:
     """Queue some hundred files of ``waiting_for_tika`` anew; until read, their texts are not found."""
-    _queue_anew(cx, sa.and_(texts.c.object_id.in_(object_ids), _WAITS_FOR_TIKA), now)
+    _queue_anew(cx, object_ids, _waits_for_tika(without_index(texts.c.state)), now)
 
 
 def read_again(cx: Connection, repository_id: int, after_seq: int, now: Instant) -> tuple[int, int]:
     """Queue the next few hundred files without text anew, in the order of ``unread``; return how many, and the last
     object's counter.
     """
-    without_text = sa.and_(
-        texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported", "no-text"))
-    )
-    query = sa.select(texts.c.object_id, texts.c.seq).where(without_text, texts.c.seq > after_seq)
-    rows = cx.execute(query.order_by(texts.c.seq).limit(_MANY)).all()
-    _queue_anew(cx, sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), without_text), now)
+    in_repository, states = texts.c.repository_id == repository_id, ("failed", "unsupported", "no-text")
+    query = sa.select(texts.c.object_id, texts.c.seq).where(in_repository, texts.c.state.in_(states))
+    rows = cx.execute(query.where(texts.c.seq > after_seq).order_by(texts.c.seq).limit(_MANY)).all()
+    _queue_anew(cx, [row.object_id for row in rows], without_index(texts.c.state).in_(states), now)
     return len(rows), rows[-1].seq if rows else after_seq
 
 
-def _queue_anew(cx: Connection, where: sa.ColumnElement[bool], now: Instant) -> None:
-    rows = cx.execute(sa.select(texts.c.object_id, texts.c.repository_id, texts.c.owner_key).where(where)).all()
+def _queue_anew(cx: Connection, object_ids: Sequence[str], where: sa.ColumnElement[bool], now: Instant) -> None:
+    query = sa.select(texts.c.object_id, texts.c.repository_id, texts.c.owner_key)
+    rows = cx.execute(query.where(texts.c.object_id.in_(object_ids), where)).all()
     which = sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), where)
     cx.execute(texts.update().where(which).values(state="waiting", reason="", attempts=0, losses=0, due=now))
     turns.join(cx, {row.owner_key for row in rows})
@@ -368,6 +367,10 @@ def _change(cx: Connection, object_id: str, current_lease: str | None, **values:
     return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
 
 
+def _waits_for_tika(state: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    return sa.and_(state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None))
+
+
 def _outcome(result: ExtractedText) -> dict[str, object]:
     text, note = _storable(result.text), _storable(result.note)
     if text.strip():
@@ -381,9 +384,6 @@ def _storable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
-_WAITS_FOR_TIKA = sa.and_(
-    texts.c.state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None)
-)
 _INSERT = PreparedStatement(texts.insert())
 _OF_THESE = texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
 """With the state in the condition, too, SQLite would read every text instead of looking these up."""

@@ -26,6 +26,9 @@ _WHERE_DEFAULT: dict[str, Any] = {
     f"{dialect}_where": sa.text("default_acl_id IS NOT NULL") for dialect in ("sqlite", "postgresql")
 }
 
+IS_CABINET = sa.text("folder_id IS NULL AND id >= '0c' AND id < '0d'")
+"""Other objects that lie in no folder may be many. A query must repeat this text to use the index of cabinets."""
+
 objects = sa.Table(
     "objects",
     repository_tables,
@@ -62,7 +65,13 @@ objects = sa.Table(
     sa.Index("ix_objects_default_acl", "default_acl_id", **_WHERE_DEFAULT),
     sa.Index("ix_objects_repository", "repository_id", "seq"),
     sa.Index("ix_objects_folder", "folder_id", "former", "name", "seq"),
-    # Few objects are in these two indexes: those that have a chronicle id, and those that are checked out.
+    # Few objects are in these three indexes: cabinets, those that have a chronicle id, and those that are checked out.
+    sa.Index(
+        "ix_objects_cabinets",
+        *("repository_id", "former", "name", "seq"),
+        sqlite_where=IS_CABINET,
+        postgresql_where=IS_CABINET,
+    ),
     sa.Index(
         "ix_objects_chronicle",
         "chronicle_id",
@@ -106,10 +115,12 @@ wastebasket = sa.Table(
     repository_column(),
     required("root", sa.String(16), index=True),
     required("name", sa.String(255)),
-    *required_columns(sa.String(400), "owner", "owner_key"),
+    required("owner", sa.String(400)),
+    required("owner_key", sa.String(400), index=True),
     required("acl_id", sa.BigInteger, index=True),
     sa.Column("default_acl_id", sa.BigInteger, index=True),
-    *required_columns(sa.String(400), "deleter", "deleter_key"),
+    required("deleter", sa.String(400)),
+    required("deleter_key", sa.String(400), index=True),
     required("deleted", sa.BigInteger),
     required("expires", sa.BigInteger, index=True),
     required("object", sa.Text),

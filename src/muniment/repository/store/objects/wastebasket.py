@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
+from muniment.database.statements import without_index
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.content.contract import StoredContent
@@ -21,7 +22,7 @@ from muniment.repository.store.filters import cursors, listed, pages, tree
 from muniment.repository.store.objects import recorded_rights
 from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
 from muniment.repository.store.objects.table import StoredObject, content_columns, discarded_contents, wastebasket
-from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
 
@@ -231,11 +232,12 @@ def _remove(cx: Connection, query: sa.Select[tuple[object]]) -> tuple[int, tuple
 
 def _members(repository: Repository, principals: Principals, now: Instant) -> sa.Select[tuple[object]]:
     table, top = wastebasket.c, wastebasket.alias().c
-    statement = sa.select(wastebasket).where(table.repository_id == repository.id, table.expires > now)
     is_root = table.root == table.id
     if principals.administrator:
-        return statement.where(is_root)
-    browsable = top.acl_id.in_(acls.acls_with(repository.id, principals, Permission.BROWSE))
+        return sa.select(wastebasket).where(table.repository_id == repository.id, table.expires > now, is_root)
+    in_repository = without_index(table.repository_id) == repository.id
+    statement = sa.select(wastebasket).where(in_repository, without_index(table.expires) > now)
+    browsable = top.acl_id.in_(acl_entries.acls_with(principals, Permission.BROWSE))
     root_is_visible = sa.exists().where(top.id == table.root, sa.or_(top.owner_key == principals.key, browsable))
     by_root = sa.and_(table.deleter_key == principals.key, root_is_visible)
     owned = table.owner_key == principals.key

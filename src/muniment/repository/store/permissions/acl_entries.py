@@ -171,6 +171,12 @@ def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int |
     )
 
 
+def acls_with(principals: Principals, at_least: Permission) -> sa.Select[int]:
+    """Make a query for the ids of the ACLs, of every repository, that give the caller this permission."""
+    # The repository is that of the object. If it were asked for, SQLite would look each accessor up in each ACL there.
+    return sa.select(granting(sorted(principals.accessors), int(at_least)).c.acl_id)
+
+
 def highest(
     acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str], principals: Principals | None = None
 ) -> sa.ScalarSelect[Any]:

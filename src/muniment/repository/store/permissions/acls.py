@@ -256,12 +256,6 @@ def permissions_by_acl(
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
 
-def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
-    giving = acl_entries.granting(sorted(principals.accessors), int(at_least))
-    query = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
-    return query.where(acls.c.repository_id == repository_id).distinct()
-
-
 def acls_with_names(
     repository_id: int, principals: Principals, test: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]
 ) -> sa.Select[int]:

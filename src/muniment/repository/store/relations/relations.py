@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.database.connections import BigId, repository_column, repository_tables, required
-from muniment.database.statements import count_where
+from muniment.database.statements import count_where, without_index
 from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownRelation, VersionConflict
 from muniment.repository.store.filters import cursors, listed, pages, tree
@@ -175,10 +175,12 @@ def _ends(
     return ids[draft.parent_id], ids[draft.child_id]
 
 
-def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
+def _members(
+    repository: Repository, principals: Principals, column: sa.ColumnElement[int] = relations.c.repository_id
+) -> sa.Select[Any]:
     ends = relations.c.parent_id, relations.c.child_id
     visible = [reach.permits(end, principals, Permission.BROWSE) for end in ends]
-    return sa.select(*_COLUMNS).where(relations.c.repository_id == repository.id, *visible)
+    return sa.select(*_COLUMNS).where(column == repository.id, *visible)
 
 
 def next_relations(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
@@ -199,7 +201,8 @@ def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Relation, 
 
 
 def _list_query(repository: Repository, principals: Principals, which: RelationFilter) -> sa.Select[Any]:
-    query = _members(repository, principals)
+    column = relations.c.repository_id if which.object_id is None else without_index(relations.c.repository_id)
+    query = _members(repository, principals, column)
     if which.name is not None:
         query = query.where(relations.c.name == which.name)
     if which.object_id is None:

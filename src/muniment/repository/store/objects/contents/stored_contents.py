@@ -28,12 +28,15 @@ stored_contents = sa.Table(
     required("uses", sa.BigInteger),
     required("offered", sa.Boolean),
 )
+_IS_OFFERED = sa.text("offered")
+"""A query must repeat this text to use the index: for SQLite, SQLAlchemy would write ``offered = 1``."""
+
 sa.Index(
     "ix_stored_contents_offered",
     stored_contents.c.sha256,
     unique=True,
-    sqlite_where=stored_contents.c.offered,
-    postgresql_where=stored_contents.c.offered,
+    sqlite_where=_IS_OFFERED,
+    postgresql_where=_IS_OFFERED,
 )
 
 _AT_A_TIME = 500
@@ -120,10 +123,11 @@ def exchange(
     """Return the results of ``keep_contents`` and of ``release``."""
     if former and cx.dialect.name == "postgresql":
         # Two transactions that exchange the same contents in opposite directions must not wait for each other.
-        digests = sorted({content.sha256 for content in (*new, *former)})
+        digests = {content.sha256 for content in (*new, *former)}
+        is_offered = sa.and_(stored_contents.c.sha256.in_(digests), _IS_OFFERED)
         cx.execute(
             sa.select(stored_contents.c.key)
-            .where(stored_contents.c.sha256.in_(digests))
+            .where(sa.or_(is_offered, stored_contents.c.key.in_({content.key for content in former})))
             .order_by(stored_contents.c.sha256, stored_contents.c.key)
             .with_for_update()
         )
@@ -207,13 +211,13 @@ _NEW = upsert(stored_contents).values(
 )
 _ONE_MORE = _NEW.on_conflict_do_update(
     index_elements=[stored_contents.c.sha256],
-    index_where=stored_contents.c.offered,
+    index_where=_IS_OFFERED,
     set_={"uses": stored_contents.c.uses + _NEW.excluded.uses},
 )
 _KEEP, _KEEP_ONE = PreparedStatement(_ONE_MORE), PreparedStatement(_ONE_MORE.returning(stored_contents.c.key))
 _OFFERED = PreparedStatement(
     sa.select(stored_contents.c.key, stored_contents.c.sha256).where(
-        stored_contents.c.sha256.in_(sa.bindparam("digests", expanding=True)), stored_contents.c.offered
+        stored_contents.c.sha256.in_(sa.bindparam("digests", expanding=True)), _IS_OFFERED
     )
 )
 _RELEASE = PreparedStatement(

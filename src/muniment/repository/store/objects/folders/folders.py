@@ -9,11 +9,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
+from muniment.database.statements import without_index
 from muniment.ground.naming import compositions, fold_name
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.store.objects.listing.lists import browsable
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
+from muniment.repository.store.objects.table import (
+    IS_CABINET,
+    IS_CURRENT,
+    StoredObject,
+    folder_links,
+    objects,
+    read_row,
+)
 from muniment.repository.store.people import Person
 from muniment.repository.store.permissions import name_keys
 
@@ -32,8 +40,9 @@ def find(
     A ``name`` counts in any composition of its accents. Beyond ``most``, some may be left out.
     """
     names = None if name is None else compositions(name)
+    column = objects.c.repository_id
     statement = sa.select(objects.c.id).where(
-        objects.c.repository_id == view.repository.id,
+        (without_index(column) if ids is not None or inside is not None else column) == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
         browsable(view),
         sa.true() if names is None else objects.c.name.in_(names),
@@ -41,7 +50,7 @@ def find(
     if ids is not None:
         branches = [statement.where(objects.c.id.in_(ids))]
     elif inside is None:
-        branches = [statement.where(objects.c.folder_id.is_(None), IS_CURRENT)]
+        branches = [statement.where(IS_CABINET, IS_CURRENT)]
     else:
         # No folder is former. The condition is needed because ``former`` stands before ``name`` in the indexes.
         link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
@@ -83,7 +92,7 @@ def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
         objects.c.folder_id.is_(None),
         IS_CURRENT,
         objects.c.name.in_(compositions(user.short_name) | compositions(user.id)),
-        objects.c.repository_id == view.repository.id,
+        without_index(objects.c.repository_id) == view.repository.id,
         objects.c.owner_key == owner_key,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"]))),
         browsable(view),

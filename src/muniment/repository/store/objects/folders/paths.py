@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
+from muniment.database.statements import without_index
 from muniment.ground.naming import compositions, is_storable
 from muniment.repository.refusals import WrongValue
 from muniment.repository.store.filters import cursors, pages, tree
@@ -170,7 +171,8 @@ def _query_of(
         return None
     written = compositions(names[-1])
     members = sa.select(objects).where(
-        objects.c.repository_id == view.repository.id, objects.c.name.in_(written), IS_CURRENT, browsable(view)
+        *(without_index(objects.c.repository_id) == view.repository.id, objects.c.name.in_(written)),
+        *(IS_CURRENT, browsable(view)),
     )
     if inside is None:
         cabinets = objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"])))

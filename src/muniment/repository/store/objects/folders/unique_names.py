@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import portions
+from muniment.database.statements import without_index
 from muniment.ground.naming import compositions
 from muniment.repository.refusals import NameTaken
 from muniment.repository.store import repositories
@@ -30,7 +31,7 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
     if folder_id is None:
         repositories.lock(cx, view.repository)
         cabinets = objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"])))
-        in_repository = objects.c.repository_id == view.repository.id
+        in_repository = without_index(objects.c.repository_id) == view.repository.id
         queries = [_names(objects, objects.c.id, besides).where(objects.c.folder_id.is_(None), in_repository, cabinets)]
     else:
         cx.execute(sa.select(objects.c.id).where(objects.c.id == folder_id).with_for_update(key_share=True))

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Connection
 
+from muniment.database.statements import without_index
 from muniment.ground.naming import fold_name
 from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty
@@ -23,7 +24,14 @@ from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKe
 from muniment.repository.store.objects.contents import further_contents
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import PropertyDefinition
-from muniment.repository.store.objects.table import IS_CURRENT, StoredObject, folder_links, objects, read_row
+from muniment.repository.store.objects.table import (
+    IS_CABINET,
+    IS_CURRENT,
+    StoredObject,
+    folder_links,
+    objects,
+    read_row,
+)
 from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
 from muniment.repository.store.permissions import acl_entries, acls, principals
 
@@ -184,17 +192,17 @@ def sort(
     out; no right is checked.
     """
     members = sa.select(objects.c.seq).select_from(_numbered(counters))
-    members = members.where(objects.c.repository_id == view.repository.id)
+    members = members.where(without_index(objects.c.repository_id) == view.repository.id)
     return pages.sort(cx, members, order, offset, limit)
 
 
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
     """Return the digests in any order. No right is checked."""
     columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
-    # A condition on the repository would make SQLite read all of its objects.
-    statement = sa.select(*columns, objects.c.repository_id).select_from(_numbered(counters))
-    rows = cx.execute(statement.where(objects.c.content_sha256.is_not(None)))
-    return [ContentDigest(*row[:4], bytes(row[4])) for row in rows if row[5] == repository_id]
+    statement = sa.select(*columns).select_from(_numbered(counters))
+    in_repository = without_index(objects.c.repository_id) == repository_id
+    rows = cx.execute(statement.where(objects.c.content_sha256.is_not(None), in_repository))
+    return [ContentDigest(*row[:4], bytes(row[4])) for row in rows]
 
 
 def places(
@@ -210,7 +218,7 @@ def places(
     Raises what ``order_of`` raises.
     """
     members = sa.select(objects.c.id).where(
-        objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
+        without_index(objects.c.repository_id) == view.repository.id, objects.c.id.in_(list(object_ids))
     )
     by_counter, every = Order((OrderKey(objects.c.seq),)), Stretch(None, 0, len(object_ids))
     properties = properties_of(cx, view, type_prefix)
@@ -274,7 +282,7 @@ def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Se
     ids = _ids_table(cx, object_ids)
     join = objects.join(ids, objects.c.id == ids.c.value)
     members = sa.select(objects).select_from(join)
-    members = members.where(objects.c.repository_id == view.repository.id, browsable(view))
+    members = members.where(without_index(objects.c.repository_id) == view.repository.id, browsable(view))
     return members, Order((OrderKey(ids.c.key, kind="integer"),), indexed=True)
 
 
@@ -284,7 +292,8 @@ def _any_property(name: str) -> ListedProperty:
 
 def _members(folder: Folder) -> sa.Select[Any]:
     first = objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None)
-    return sa.select(objects).where(first, *_list_conditions(folder))
+    is_of_cabinets = folder.folder_id is None and folder.view.catalogue.is_a(folder.type_name, "folder")
+    return sa.select(objects).where(IS_CABINET if is_of_cabinets else first, *_list_conditions(folder))
 
 
 def _link_branch(folder: Folder) -> Branch | None:
@@ -300,7 +309,10 @@ def _link_branch(folder: Folder) -> Branch | None:
 
 def _list_conditions(of: Folder | Extent) -> list[sa.ColumnElement[bool]]:
     types = sorted(of.view.catalogue.with_subtypes([of.type_name]))
-    in_repository = objects.c.repository_id == of.view.repository.id
+    # The folder or the counters find less than the repository holds. Without them, an index that begins with it does.
+    is_whole = (of.counters if isinstance(of, Extent) else of.folder_id) is None
+    column = objects.c.repository_id
+    in_repository = (column if is_whole else without_index(column)) == of.view.repository.id
     wanted = sa.true() if of.all_versions else IS_CURRENT
     return [in_repository, objects.c.type.in_(types), wanted, browsable(of.view)]
 
@@ -308,7 +320,7 @@ def _list_conditions(of: Folder | Extent) -> list[sa.ColumnElement[bool]]:
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
     if view.principals.administrator:
         return sa.true()
-    acl_ids = acls.acls_with(view.repository.id, view.principals, principals.Permission.BROWSE)
+    acl_ids = acl_entries.acls_with(view.principals, principals.Permission.BROWSE)
     return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(acl_ids))
 
 
