@@ -43,7 +43,7 @@ from muniment.repository.search.index.contract import FacetCounts, Marker
 from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions import acl_entries
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
 from muniment.repository.store.saved import saved_searches
@@ -341,12 +341,9 @@ def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[st
     if not ids:
         return {}
     caller, types = view.principals, view.catalogue.with_subtypes(["folder"])
-    permitted = acls.permissions_by_acl(cx, view.repository.id, caller, Permission.BROWSE)
-    return {
-        one.id: one.name
-        for one in inventory.rows(cx, view.repository.id, sorted(ids)).values()
-        if one.type in types and (caller.administrator or caller.is_(one.owner_key) or one.acl_id in permitted)
-    }
+    stored = [one for one in inventory.rows(cx, view.repository.id, sorted(ids)).values() if one.type in types]
+    permissions = acl_entries.permissions(cx, {(one.acl_id, one.owner_key) for one in stored}, caller)
+    return {one.id: one.name for one in stored if permissions[one.acl_id, one.owner_key] >= Permission.BROWSE}
 
 
 def _offered(options: RepositoryOptions) -> list[Choice]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from sqlalchemy.engine import Connection
 
+from muniment.database.snapshots import of_snapshot
 from muniment.ground.naming import is_storable
 from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.search.aql.bind import naming_place
@@ -29,6 +30,13 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
     """Return None for the whole repository. Raises BadQuery for too many locations, or names in their paths; WrongValue
     for a folder that does not exist or that the caller may not see, and for too many folders.
     """
+    caller = view.principals
+    about = caller.key, caller.accessors, caller.administrator, view.repository.id
+    # One request asks several times: with all words and with any, and for each facet that is counted apart.
+    return of_snapshot(cx, (condition, *about, tuple(locations)), lambda cx: _condition(cx, view, locations))
+
+
+def _condition(cx: Connection, view: RepositoryView, locations: Collection[Location]) -> Condition | None:
     _check(locations)
     folder_ids: set[str] = set()
     with_descendants: set[str] = set()

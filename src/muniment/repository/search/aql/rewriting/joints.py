@@ -6,6 +6,7 @@ digits decide. A blank may also stand between a name and its number, or a number
 Source: docs/aql.md, "Variants"; decision 0094.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ MOST_GROUPS = 10
 """A longer row of numbers is taken for a table."""
 
 LEAST_DIGITS = 7
+_LONGEST_NUMBER = 2 * LONGEST
+"""A number is no longer with the signs and blanks between its groups."""
 
 FEW_WORDS = 5
 """More words than this are a sentence, in which a word and the number beside it are two words."""
@@ -229,6 +232,8 @@ def _keywords(keywords: Keywords) -> Keywords:
 
 def _end_of_number(words: Sequence[str], *, few: bool) -> int:
     """Return how many of the words are the groups of one number, or 1."""
+    if not any(map(str.isdigit, "".join(words))):
+        return 1
     texts = list(itertools.accumulate(words, "{} {}".format))
     end = next((end for end in range(len(words), 1, -1) if _may_be_number(texts[end - 1])), 1)
     if end > 1 or len(words) < 2 or not few:
@@ -247,8 +252,12 @@ def _is_named(text: str) -> bool:
 
 
 def _may_be_number(text: str) -> bool:
-    if _CODE.fullmatch(text):
-        return True
+    return _CODE.fullmatch(text) is not None or (len(text) <= _LONGEST_NUMBER and _is_long_number(text))
+
+
+@functools.lru_cache(maxsize=2000)
+def _is_long_number(text: str) -> bool:
+    """A question's words are looked at several times."""
     if sum(map(str.isdigit, text)) < LEAST_DIGITS or _YEARS.fullmatch(text) or _WORD_AND_PHONE.match(text):
         return False
     return _number_as_one(text) != ""

@@ -45,6 +45,8 @@ def read(constraint: str) -> str | None:
     """
     if constraint in (NO_VALUE, EMPTY):
         return None if constraint == NO_VALUE else ""
+    if "\\" not in constraint:
+        return constraint
     signs = iter(constraint)
     return "".join(_take_sign(signs, constraint) if sign == "\\" else sign for sign in signs)
 

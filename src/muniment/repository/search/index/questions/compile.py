@@ -44,8 +44,10 @@ MATCHES = 24
 """Each query of ``Compiler.matching`` is a bit of a score, and a score holds 24 bits exactly."""
 
 
-PermissionCache: TypeAlias = Cache[tuple[frozenset[int], str], Query]
-"""Remembers the query for objects with these ACLs or this owner; its limit counts ACLs."""
+PermissionCache: TypeAlias = Cache[tuple[frozenset[int], frozenset[int] | None, str], Query]
+"""Remembers the query for objects with these ACLs or this owner, or with the first ACLs without the second ones and not
+of the owner; its limit counts ACLs.
+"""
 
 
 class Outline(NamedTuple):
@@ -162,8 +164,13 @@ class Compiler:
         """Return None if browsing and reading are the same for the caller."""
         if reads_alike(visible):
             return None
-        browse_acls = self._queries.with_acls(visible.browse_acls - visible.read_acls)
-        permitted_query = self._all_of([browse_acls], self._owner(visible))
+        permitted_query = self._permissions.answer(
+            (visible.browse_acls, visible.read_acls, visible.owner),
+            lambda: self._all_of(
+                [self._queries.with_acls(visible.browse_acls - visible.read_acls)], self._owner(visible)
+            ),
+            len(visible.browse_acls) + 1,
+        )
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
@@ -205,7 +212,7 @@ class Compiler:
             hidden_query = self._queries.terms(layout.KEY, {layout.POSITION, *visible.hidden})
             return self._all_of([self._queries.every()], [hidden_query, *self._not_former(visible)])
         permitted_query = self._permissions.answer(
-            (acls, visible.owner),
+            (acls, None, visible.owner),
             lambda: self._any_of([self._queries.with_acls(acls), *self._owner(visible)]),
             len(acls) + 1,
         )

@@ -3,6 +3,7 @@
 The engine counts a hit once in a bucket.
 """
 
+import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -91,8 +92,14 @@ class FacetCounter:
     def _by_value(self, facet: BoundFacet, answer: ValueCounts) -> list[CountedGroup]:
         if not answer.complete:
             raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
+        least = 0
+        if facet.sort == "FREQUENCY":  # Of many values only those are written that may be shown, and one more.
+            commonest = heapq.nlargest(facet.limit + 1, (count for _, count in answer.values))
+            least = commonest[-1] if commonest else 0
         candidates = []
         for held, count in answer.values:
+            if count < least:
+                continue
             value = layout.as_value(_kind(facet), held)
             name = facet.name_of(value)
             constraint = narrowing.write(name)

@@ -9,6 +9,7 @@ whole pattern, counted as one word.
 Source: docs/decisions/0062.
 """
 
+import heapq
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -183,11 +184,11 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
     """Choose the commonest that the pattern covers, then by alphabet. ``counts`` are objects for each word that begins
     so.
     """
-    common = sorted(counts, key=lambda word: (-counts[word], word))
-    few = common[:_LOOKED_THROUGH]
-    covered = few if pattern.pieces[1:] == (Gap.RUN,) else filter(pattern.matches, few)
-    words = tuple(itertools.islice(covered, MOST_FORMS + 1))
-    return Forms(words[:MOST_FORMS], len(words) <= MOST_FORMS and len(few) == len(common))
+    covers_all = pattern.pieces[1:] == (Gap.RUN,)
+    most = MOST_FORMS + 1 if covers_all else _LOOKED_THROUGH
+    few = heapq.nsmallest(most, counts, key=lambda word: (-counts[word], word))
+    words = tuple(itertools.islice(few if covers_all else filter(pattern.matches, few), MOST_FORMS + 1))
+    return Forms(words[:MOST_FORMS], len(words) <= MOST_FORMS and len(few) == len(counts))
 
 
 def caller_key(visible: Visible) -> CallerKey:

@@ -55,10 +55,10 @@ class Vocabulary:
             return []
         counts = self.beginning(sought[0][1], hits)
         common = sorted((-count, word) for word, count in counts.items())
-        words = [
+        words = (
             (word, -count) for count, word in common if not (word.endswith(JOINED) or self._analyser.is_stop_word(word))
-        ]
-        return [WordCount(letters.written(word), count) for word, count in words[:limit]]
+        )
+        return [WordCount(letters.written(word), count) for word, count in itertools.islice(words, limit)]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
         """With ``hits``, an object counts only if this query also finds it."""

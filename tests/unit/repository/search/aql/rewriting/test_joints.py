@@ -95,3 +95,11 @@ def test_a_number_in_groups_is_no_sequence_that_comes_first() -> None:
     assert sequence("call 4711-0815") is None
     assert sequence("red pump") is not None
     assert sequence("red pump 12") is not None
+
+
+def test_long_rows_of_digits_are_not_looked_at_for_a_number() -> None:
+    """A stranger may send a thousand of them; each would take a millisecond."""
+    looked_at = joints._is_long_number.cache_info().misses
+    words = [Term(f"{number}" + "1" * 100) for number in range(1000)]
+    assert list(joints.with_grouped_numbers(words)) == words
+    assert joints._is_long_number.cache_info().misses == looked_at
