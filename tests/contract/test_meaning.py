@@ -18,6 +18,7 @@ from muniment.repository.search.meaning.embedder import FOLLOWER, Embedder
 from muniment.repository.search.meaning.passages import MOST
 from muniment.repository.search.meaning.process import NotEmbedded
 from muniment.repository.store.change_log import followers
+from muniment.repository.store.change_log.followers import Retention
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.clock import Clock
@@ -205,6 +206,20 @@ def test_an_embedder_that_comes_late_looks_at_all_objects_first(
         followers.leave(cx, shelf.repository.id, FOLLOWER)
     follow()
     assert len(embedding.model.texts) == 250, "what is stored is not embedded again"
+
+
+def test_a_repository_in_which_nothing_changes_is_not_looked_at_anew(shelf: Shelf) -> None:
+    clock = Clock()
+    embedder = Embedder(shelf.database, ToyEmbedding(), clock)
+    shelf.add("one", "a text")
+    while embedder.advance():
+        pass
+    for _ in range(20):
+        clock.advance(43_200)
+        assert not embedder.advance()
+        with shelf.database.begin() as cx:
+            followers.cut(cx, shelf.repository.id, Retention(), clock())
+            assert followers.position(cx, shelf.repository.id, FOLLOWER) is not None
 
 
 def test_a_file_that_waits_for_its_text_is_embedded_with_it(

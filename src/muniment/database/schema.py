@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database, Half
 
-NEWEST: Mapping[Half, str] = {"directory": "directory_0014", "repository": "0033"}
+NEWEST: Mapping[Half, str] = {"directory": "directory_0014", "repository": "0034"}
 
 _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),

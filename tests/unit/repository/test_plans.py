@@ -90,6 +90,7 @@ LISTS: dict[str, Callable[[Connection, RepositoryView], object]] = {
     "relations of an object and a type": lambda cx, view: _relations(cx, view, RelationFilter(IDS[0], name="replaces")),
     "texts of new owners": lambda cx, _view: queue.change_owner(cx, [*IDS, *map(str, range(400))], "o"),
     "files that Tika reads": lambda cx, _view: queue.wake(cx, [*IDS, *map(str, range(400))], 0),
+    "files that wait for Tika": lambda cx, _view: queue.waiting_for_tika(cx),
     "equal contents": lambda cx, _view: stored_contents._OFFERED.all(cx, digests=[b"1", b"2"]),
 }
 
@@ -104,6 +105,7 @@ OWN_LISTS: dict[str, Callable[[Connection, RepositoryView], object]] = {
 
 REST = re.compile(
     r"SCAN (objects|folder_links|relations|acls|acl_entries|wastebasket|texts|stored_contents)\b"
+    r"(?! USING INDEX ix_texts_of_tika)"
     r"|ix_(objects_repository|relations_repository|relations_name|wastebasket_repository|acls_name|texts_queue|texts_states)"
     r"\b"
 )

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Busy, Database
 from muniment.database.polls import CommitWatch
-from muniment.ground.clock import Instant
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.search.meaning import embeddings
 from muniment.repository.search.meaning.embeddings import NewEmbedding
 from muniment.repository.search.meaning.passages import READ, digest, heading, passages
@@ -39,6 +39,9 @@ _PASSAGES = 16
 
 _TRIES = 3
 """A text that fails so often gets no vectors: only its words find it."""
+
+_NOTED_AGAIN: Instant = 300 * SECOND
+"""So often the position in a repository without changes is noted again."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
@@ -61,6 +64,7 @@ class Embedder:
         self._database, self._embeds, self._clock = database, embeds, clock
         self._lease = leases.HeldLease(database, _LEASE, uuid.uuid4().hex, clock, seconds=_LEASE_SECONDS)
         self._passes: dict[int, _Pass] = {}
+        self._noted: dict[int, Instant] = {}
         self._failures: Counter[str] = Counter()
 
     def advance(self) -> bool:
@@ -91,6 +95,8 @@ class Embedder:
                 stale = self._stale(cx, list(inventory.rows(cx, repository.id, object_ids).values()))
         except changes.LinesGone:
             return self._begin_pass(repository)
+        if not lines and self._clock() - self._noted.get(repository.id, 0) >= _NOTED_AGAIN:
+            self._note(repository, position)  # Otherwise the log forgets who follows a quiet repository.
         if lines and self._embed(repository, stale):
             self._note(repository, lines[-1].position)
         return bool(lines)
@@ -163,8 +169,9 @@ class Embedder:
         return [NewEmbedding(one.object_id, one.digest, b"")]
 
     def _note(self, repository: Repository, position: changes.Position) -> None:
+        self._noted[repository.id] = now = self._clock()
         with self._database.begin() as cx:
-            followers.note(cx, repository.id, FOLLOWER, position, self._clock())
+            followers.note(cx, repository.id, FOLLOWER, position, now)
 
 
 def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":

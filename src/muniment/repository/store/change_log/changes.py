@@ -191,7 +191,8 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
     oldest = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
     lines = [(position, noted_at) for position, noted_at in oldest if position <= to]
     old_lines = list(itertools.takewhile(lambda line: line[1] < before, lines))
-    if len(old_lines) < len(lines):  # The condition keeps this from reading all remaining lines.
+    # The condition keeps this from counting all remaining lines.
+    if len(old_lines) < len(lines) and _span(cx, repository_id, lines[0][0]) >= newest:
         backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
         row = cx.execute(backwards.offset(newest).limit(1)).first()
         surplus = Position(*row) if row else START
@@ -202,6 +203,13 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
     # By key: with a pair of columns SQLite would read every line.
     cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in old_lines])))
     return len(old_lines)
+
+
+def _span(cx: Connection, repository_id: int, first: Position) -> int:
+    """At most so many lines of the repository follow the first: those of others are counted, too."""
+    last = sa.select(changes.c.sequence).where(changes.c.repository_id == repository_id)
+    newest_first = last.order_by(changes.c.transaction.desc(), changes.c.sequence.desc()).limit(1)
+    return int(cx.scalar(newest_first) or first.sequence) - first.sequence
 
 
 def settle(cx: Connection) -> None:

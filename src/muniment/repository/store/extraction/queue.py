@@ -34,6 +34,11 @@ State = Literal["waiting", "done", "no-text", "unsupported", "failed", "empty"]
 content.
 """
 
+WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
+
+_OF_TIKA = sa.text(f"reason = '{WAITS_FOR_TIKA}' AND lease IS NULL")
+"""A query must repeat this text to use the index of what waits for Tika."""
+
 texts = sa.Table(
     "texts",
     repository_tables,
@@ -50,6 +55,7 @@ texts = sa.Table(
     required("text", sa.Text),
     required("seq", sa.BigInteger),
     sa.Index("ix_texts_queue", "state", "owner_key", "due", "seq"),
+    sa.Index("ix_texts_of_tika", "object_id", sqlite_where=_OF_TIKA, postgresql_where=_OF_TIKA),
     sa.Index("ix_texts_states", "repository_id", "state"),
 )
 
@@ -60,7 +66,6 @@ LOSSES = 10
 
 LEASE: Instant = 30 * SECOND
 
-WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
 
 _PAUSE: Instant = 5 * SECOND
 _LONG_PAUSE: Instant = 600 * SECOND
@@ -248,7 +253,7 @@ def take(cx: Connection, now: Instant) -> Job | None:
     job whose lease ran out was lost with its extractor; one lost too often is given up here.
     """
     last_turn, removals = turns.FRONT, 0
-    while turn := turns.next_after(cx, last_turn):
+    while turn := turns.next_due(cx, last_turn, _FIRST_DUE, now):
         row = cx.execute(_FIRST, {"owner": turn.owner_key}).first()
         if row is None:
             if turns.lock(cx, turn) and cx.execute(_FIRST, {"owner": turn.owner_key}).first() is None:
@@ -317,8 +322,8 @@ def postpone(cx: Connection, job: Job, now: Instant) -> None:
 
 
 def waiting_for_tika(cx: Connection) -> list[str]:
-    """List objects of which the Tika server has to read the file or a part. This reads the whole table."""
-    return list(cx.scalars(sa.select(texts.c.object_id).where(_waits_for_tika(texts.c.state))))
+    """List objects of which the Tika server has to read the file or a part."""
+    return list(cx.scalars(sa.select(texts.c.object_id).where(*_WAITS_FOR_TIKA)))
 
 
 def count_of_tika(cx: Connection, repository_id: int) -> int:
@@ -329,7 +334,7 @@ def count_of_tika(cx: Connection, repository_id: int) -> int:
 
 def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:
     """Queue some hundred files of ``waiting_for_tika`` anew; until read, their texts are not found."""
-    _queue_anew(cx, object_ids, _waits_for_tika(without_index(texts.c.state)), now)
+    _queue_anew(cx, object_ids, sa.and_(*_WAITS_FOR_TIKA), now)
 
 
 def read_again(cx: Connection, repository_id: int, after_seq: int, now: Instant) -> tuple[int, int]:
@@ -367,10 +372,6 @@ def _change(cx: Connection, object_id: str, current_lease: str | None, **values:
     return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
 
 
-def _waits_for_tika(state: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    return sa.and_(state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None))
-
-
 def _outcome(result: ExtractedText) -> dict[str, object]:
     text, note = _storable(result.text), _storable(result.note)
     if text.strip():
@@ -384,6 +385,7 @@ def _storable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
+_WAITS_FOR_TIKA = without_index(texts.c.state).in_(("waiting", "done")), _OF_TIKA
 _INSERT = PreparedStatement(texts.insert())
 _OF_THESE = texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
 """With the state in the condition, too, SQLite would read every text instead of looking these up."""

@@ -45,9 +45,12 @@ def join(cx: Connection, owner_keys: Collection[str]) -> None:
                 break
 
 
-def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Lock the owner's row; owners whom another extractor locks are skipped."""
-    row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
+def next_due(cx: Connection, turn: Turn, first_due: sa.ScalarSelect[int], now: int) -> Turn | None:
+    """The next owner behind this turn of whom ``in_line`` would tell. Locks the row; those that another extractor locks
+    are skipped.
+    """
+    query = _NEXT.where(_is_due(first_due, now))
+    row = cx.execute(query, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 
 
@@ -70,7 +73,11 @@ def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
 
     The subquery ``first_due`` finds when the first file of the owner in ``OWNER_KEY`` is due.
     """
-    return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
+    return sa.select(turns.c.turn).where(_is_due(first_due, now)).limit(1)
+
+
+def _is_due(first_due: sa.ScalarSelect[int], now: int) -> sa.ColumnElement[bool]:
+    return sa.func.coalesce(first_due, 0) <= now
 
 
 OWNER_KEY = turns.c.owner_key

@@ -27,6 +27,7 @@ from muniment.repository.store.change_log.changes import START, LinesGone, Posit
 from muniment.repository.store.change_log.followers import Retention
 from muniment.repository.store.repositories import Repository
 from tests.clock import Clock
+from tests.plans import sent_to
 from tests.shelf import BORIS, Shelf
 from tests.unit.repository.search.answering.test_results import Given
 from tests.waiting import until
@@ -110,6 +111,16 @@ def positions(shelf: Shelf) -> list[Position]:
 def cut_to(shelf: Shelf) -> Position:
     with shelf.database.read() as cx:
         return changes.cut_to(cx, shelf.repository.id)
+
+
+def test_lines_are_counted_only_where_there_may_be_too_many(shelf: Shelf) -> None:
+    for number in range(6):
+        shelf.add(f"pump {number}")
+    follow(shelf, "a", positions(shelf)[-1])
+    with sent_to(shelf.database) as sent:
+        assert cut(shelf, Retention(86_400, 5000)) == 0
+    assert "5000" not in str([values for _, values in sent]), "no line was counted back from the newest"
+    assert cut(shelf, Retention(86_400, 3)) > 0
 
 
 def test_old_lines_go_once_everybody_has_read_them(shelf: Shelf) -> None:

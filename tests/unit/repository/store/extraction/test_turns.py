@@ -206,6 +206,23 @@ def test_the_next_file_is_found_without_reading_the_queue(queue: Queue, reposito
         assert not any("ORDER BY" in step for step in steps if "texts" in statement), (statement, steps)
 
 
+def test_owners_whose_files_are_postponed_are_passed_over_in_one_statement(
+    queue: Queue, repository_db: Database
+) -> None:
+    for number in range(200):
+        queue.add(f"user{number}@staff")
+        job = queue.take()
+        assert job is not None
+        with repository_db.begin() as cx:
+            extraction_queue.postpone(cx, job, queue.now)
+    queue.add("late@staff")
+    with plans.sent_to(repository_db) as sent:
+        job = queue.take()
+    assert job is not None
+    assert queue.owner_of[job.object_id] == "late@staff"
+    assert len(sent) <= 5
+
+
 def _in_line(database: Database) -> int:
     with database.read() as cx:
         return int(cx.exec_driver_sql("SELECT count(*) FROM turns").scalar_one())
