@@ -1,12 +1,19 @@
 """ours 3: the contents of several objects as one zip file."""
 
+import asyncio
 import io
 import json
+import uuid
 import zipfile
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.engine import Connection
 
+from muniment.repository.api.context import Caller
+from muniment.repository.store.permissions.principals import Principals
 from tests.scenes import Site
 
 XML = "application/xml"
@@ -86,6 +93,35 @@ def test_ours_3_what_cannot_be_in_an_archive_is_refused_before_its_first_byte(si
         ("?object-id=" + ",".join(f"{number:016x}" for number in range(1001)), 400),
     ):
         assert ask(site, "GET", query=query).status_code == status, query
+
+
+@pytest.mark.parametrize("after", ["read_long", "read"])
+@pytest.mark.parametrize("method", ["DELETE", "POST"])
+def test_ours_3_what_goes_or_changes_before_the_first_byte_is_refused_or_sent_as_it_is_now(
+    site: Site, monkeypatch: pytest.MonkeyPatch, after: str, method: str
+) -> None:
+    made, read = site.create("a.txt", uuid.uuid4().bytes), getattr(Caller, after)  # no other object keeps these bytes
+    address = f"{site.repository}/objects/{made}" + ("/contents" if method == "POST" else "")
+    changed: list[int] = []
+
+    def change() -> None:
+        headers = site.bearer() | {"Content-Type": "text/plain"}
+        changed.append(site.http.request(method, address, content=b"new words", headers=headers).status_code)
+
+    async def read_and_change(caller: Caller, of: Callable[[Connection, Principals], Any]) -> Any:
+        found = await read(caller, of)
+        if not changed:
+            changed.append(0)
+            await asyncio.to_thread(change)
+        return found
+
+    monkeypatch.setattr(Caller, after, read_and_change)
+    answer = ask(site, "GET", query=f"?object-id={made}")
+    assert changed[1] < 300
+    if method == "DELETE":
+        assert answer.status_code == 404
+    else:
+        assert unpacked(answer) == {"a.txt": b"new words"}
 
 
 @pytest.mark.parametrize(

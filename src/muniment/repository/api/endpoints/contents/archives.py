@@ -3,8 +3,9 @@
 Source: docs/interface.md, ours 3 (`archived-contents`).
 """
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import ExitStack, aclosing
+from itertools import chain
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -19,6 +20,7 @@ from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.shapes import object_body
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import ContentDamaged
 from muniment.repository.store.content.archive import Archive
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.contents.further_contents import ObjectContent
@@ -104,7 +106,10 @@ async def _archive(request: Request, context: RepositoryContext, caller: Caller,
         if request.method == "HEAD":
             return Response(headers=headers)
         sending = _ArchiveStream(context, caller, ids)
-        answer = caller.stream(sending.pieces(), 200, headers, sending.check)
+        pieces = sending.pieces()
+        # What is gone or damaged before the first piece is refused. What goes later cuts the answer off.
+        first = await anext(pieces)
+        answer = caller.stream(_joined(first, pieces), 200, headers, sending.check)
         return HoldingResponse(answer, resources.pop_all())
 
 
@@ -124,18 +129,37 @@ class _ArchiveStream:
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         archive, off_loop = Archive(), self._context.transactions.off_loop
         for object_id in self._ids:
-            entry = await self._read(object_id)
+            entry, content_pieces = await self._opened(object_id)
             self._current = entry.content
-            content = entry.content.content
             name = content_requests.file_name(entry.stored, entry.content)
-            parts = archive.add(name, content.size, entry.stored.modified, self._context.store.read(content))
+            parts = archive.add(name, entry.content.content.size, entry.stored.modified, content_pieces)
             while part := await off_loop(next, parts, b""):
                 yield part
         yield archive.end()
 
+    async def _opened(self, object_id: str) -> tuple[_Entry, Iterable[bytes]]:
+        while True:
+            entry = await self._read(object_id)
+            pieces = self._context.store.read(entry.content.content)
+            try:
+                first = await self._context.transactions.off_loop(next, pieces, b"")
+            except ContentDamaged:
+                # As in ``contents.download``: if it was replaced between the two reads, add the new one.
+                if (await self._read(object_id)).content.content == entry.content.content:
+                    raise
+            else:
+                return entry, chain((first,), pieces)
+
     async def _read(self, object_id: str) -> _Entry:
         repository = self._caller.repository
         return await self._caller.read(lambda cx, principals: _entry(cx, repository, principals, object_id))
+
+
+async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 def _entry(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> _Entry:
