@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.repository.folding import fold
+from muniment.repository.refusals import BadQuery
 from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.aql import patterns
 from muniment.repository.search.aql.conditions import (
@@ -38,6 +39,7 @@ from muniment.repository.search.aql.tree import (
 )
 from muniment.repository.search.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.search.index.document import Document, document
+from muniment.repository.search.index.questions import costs
 from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.store.change_log.changes import Position
 from tests.properties.oracle import evaluate
@@ -247,8 +249,17 @@ def wild_values() -> st.SearchStrategy[str]:
     )
 
 
+def is_affordable(condition: Condition) -> bool:
+    """Whether an engine may be asked: wildcards that stand for too many words are refused."""
+    try:
+        costs.check(condition, ANALYSER, documents=1)
+    except BadQuery:
+        return False
+    return True
+
+
 def conditions() -> st.SearchStrategy[Condition]:
-    return st.recursive(
+    made = st.recursive(
         st.one_of(st.builds(Fulltext, st.one_of(st.none(), keywords())), comparisons()),
         lambda inner: st.one_of(
             st.builds(ConditionSet, st.sampled_from(["AND", "OR"]), st.lists(inner, min_size=1, max_size=3).map(tuple)),
@@ -256,6 +267,7 @@ def conditions() -> st.SearchStrategy[Condition]:
         ),
         max_leaves=4,
     )
+    return made.filter(is_affordable)
 
 
 def queries() -> st.SearchStrategy[BoundQuery]:

@@ -50,7 +50,7 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
     requests = {
         "read": sent(stage, "GET", f"/objects/{document}"),
         "change": sent(stage, "POST", f"/objects/{document}", b'{"properties": {"title": "changed"}}'),
-        # One page, however many documents other tests made: a link to the next one is kept by a write, which asks again.
+        # One page, whatever other tests made: the link to a next one is kept by a write, which asks again.
         "search": sent(stage, "POST", "/search?items-per-page=500", QUERY, "application/xml"),
     }
     monkeypatch.setattr(context, "_LONG_DECISION", 3600)
