@@ -43,16 +43,7 @@ _ENDINGS = "Too many words begin as the parts of a joined word do: write more of
 _WORDS = "The query has more words and spellings than the engine takes."
 _VALUES = "The facets of this search have too many values to be counted: narrow the search."
 _WILDCARDS = "A text is too long to be sought by a part of it, or has too many wildcards."
-_REFUSALS = {
-    "too_many_nested_clauses": _WORDS,
-    "too_many_clauses": _WORDS,
-    "too many nested clauses": _WORDS,
-    "maxClauseCount": _ENDINGS,
-    "too_many_buckets": _VALUES,
-    "too_complex_to_determinize": _WILDCARDS,
-    "Determinizing": _WILDCARDS,
-    "max_regex_length": _WILDCARDS,
-}
+_SHARDS = "OpenSearch has as many shards as it may: raise cluster.max_shards_per_node, or add a node."
 
 log = structlog.get_logger("muniment.repository.index")
 
@@ -79,6 +70,20 @@ class ClusterBusy(ClusterAway):
 
 class Refused(ValueError):
     """The cluster refuses the request itself, as it would again. The message quotes no query and no text."""
+
+
+_REFUSALS = {
+    "too_many_nested_clauses": (BadQuery, _WORDS),
+    "too_many_clauses": (BadQuery, _WORDS),
+    "too many nested clauses": (BadQuery, _WORDS),
+    "maxClauseCount": (BadQuery, _ENDINGS),
+    "too_many_buckets": (BadQuery, _VALUES),
+    "too_complex_to_determinize": (BadQuery, _WILDCARDS),
+    "Determinizing": (BadQuery, _WILDCARDS),
+    "max_regex_length": (BadQuery, _WILDCARDS),
+    "Validation Failed: 1: this action would add [": (Refused, _SHARDS),
+}
+"""What an answer says, and the refusal that this is."""
 
 
 class Cluster:
@@ -258,9 +263,9 @@ def _read(status: int, answer: bytes) -> Any:
     if status in (413, 429):
         raise Refused("This is more than OpenSearch takes at a time.")
     reason = answer[:2000].decode("utf-8", "replace")
-    for sign, sentence in _REFUSALS.items():
+    for sign, (refusal, sentence) in _REFUSALS.items():
         if sign in reason:
-            raise BadQuery(sentence)
+            raise refusal(sentence)
     if status == 400:
         raise Refused(f"OpenSearch refuses the request: {kinds(answer)}.")
     raise ClusterAway(f"OpenSearch answers {status}: {kinds(answer)}.")

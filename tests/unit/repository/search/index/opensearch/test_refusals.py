@@ -56,6 +56,14 @@ def test_a_refusal_names_types_and_quotes_no_text(status: int, error: type[Excep
     assert SECRET not in str(raised.value)
 
 
+def test_who_has_too_many_shards_is_told_what_to_do() -> None:
+    reason = "Validation Failed: 1: this action would add [6] total LOCAL_ONLY shards, but this cluster currently has "
+    reason += "[996]/[1000] maximum LOCAL_ONLY shards open;"
+    answer = {"error": {"type": "validation_exception", "reason": reason}, "status": 400}
+    with pytest.raises(Refused, match=r"raise cluster\.max_shards_per_node"):
+        Scripted({"PUT /i": (400, answer)}).ask("PUT", "/i", {})
+
+
 class Paired(Cluster):
     """Its other side does what ``behave`` does."""
 
