@@ -1,6 +1,7 @@
 """An explanation agrees with the search and with the oracle, and tells no more than its caller may see."""
 
 import itertools
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -177,14 +178,19 @@ def things() -> st.SearchStrategy[list[Thing]]:
 
 
 class Made:
-    """A repository with some objects, each made for one example."""
+    """A repository with some objects, each made for one example; its folder goes with it."""
 
-    def __init__(self, database: Database, folder: Path, now: Instant) -> None:
-        self.shelf = Shelf(database, folder / str(next(numbers)), now, name=f"explained {next(numbers)}")
+    def __init__(self, database: Database, now: Instant) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.shelf = Shelf(database, Path(self._folder.name) / "shelf", now, name=f"explained {next(numbers)}")
         for name, entries in ACLS.items():
             if entries and name != "public":
                 self.shelf.permit(name, entries)
         self.ids: list[str] = []
+
+    def close(self) -> None:
+        self.shelf.close()
+        self._folder.cleanup()
 
     def add(self, thing: Thing) -> None:
         acl = thing.acl if thing.acl in ("private", "public") else f"Marta@demo/{thing.acl}"
@@ -220,7 +226,6 @@ changes_left = st.lists(st.tuples(st.sampled_from(["title", "acl", "text", "new"
 @settings(SHOWN, max_examples=examples(10, 300))
 def test_an_object_is_explained_as_a_hit_when_the_search_finds_it_and_its_weights_are_its_score(
     repository_db: Database,
-    tmp_path: Path,
     now: Instant,
     monkeypatch: pytest.MonkeyPatch,
     some: list[Thing],
@@ -232,7 +237,7 @@ def test_an_object_is_explained_as_a_hit_when_the_search_finds_it_and_its_weight
         return shares(total, weights)
 
     monkeypatch.setattr(explanation, "shares", exact)
-    made = Made(repository_db, tmp_path, now)
+    made = Made(repository_db, now)
     for thing in some:
         made.add(thing)
     made.shelf.catch_up()
@@ -262,7 +267,7 @@ def test_an_object_is_explained_as_a_hit_when_the_search_finds_it_and_its_weight
                     assert {match.term for match in told.matches if not match.together} == set(hit.terms)
                 elif set(outcomes) == {"met"}:
                     raise AssertionError(told)
-    made.shelf.close()
+    made.close()
 
 
 def _change(made: Made, kind: str, object_id: str) -> None:
@@ -285,14 +290,13 @@ def _change(made: Made, kind: str, object_id: str) -> None:
 @settings(SHOWN, max_examples=examples(10, 300))
 def test_an_explanation_is_that_of_a_repository_with_nothing_but_what_its_caller_may_see(
     repository_db: Database,
-    tmp_path: Path,
     now: Instant,
     some: list[Thing],
     asked: list[Query],
     caller: Principals,
 ) -> None:
     """failures B1: all but scores, which have the average length of all texts (docs/decisions/0062)."""
-    whole, twin = (Made(repository_db, tmp_path, now) for _ in range(2))
+    whole, twin = (Made(repository_db, now) for _ in range(2))
     twins: dict[str, str] = {}
     for thing in some:
         whole.add(thing)
@@ -313,8 +317,8 @@ def test_an_explanation_is_that_of_a_repository_with_nothing_but_what_its_caller
                 continue
             told = whole.explain(caller, object_id, query)
             assert _told(told) == _told(twin.explain(caller, twins[object_id], query)), query
-    whole.shelf.close()
-    twin.shelf.close()
+    whole.close()
+    twin.close()
 
 
 def _told(told: Explanation) -> Explanation:
