@@ -3,9 +3,8 @@
 Source: docs/interface.md, ours 3 (`archived-contents`).
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, aclosing
-from itertools import chain
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -109,7 +108,7 @@ async def _archive(request: Request, context: RepositoryContext, caller: Caller,
         pieces = sending.pieces()
         # What is gone or damaged before the first piece is refused. What goes later cuts the answer off.
         first = await anext(pieces)
-        answer = caller.stream(_joined(first, pieces), 200, headers, sending.check)
+        answer = caller.stream(_from_first_on_loop(first, pieces), 200, headers, sending.check)
         return HoldingResponse(answer, resources.pop_all())
 
 
@@ -148,16 +147,23 @@ class _ArchiveStream:
                 if (await self._read(object_id)).content.content == entry.content.content:
                     raise
             else:
-                return entry, chain((first,), pieces)
+                return entry, _from_first(first, pieces)
 
     async def _read(self, object_id: str) -> _Entry:
         repository = self._caller.repository
         return await self._caller.read(lambda cx, principals: _entry(cx, repository, principals, object_id))
 
 
-async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+def _from_first(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    del first  # else it is held until the last piece is sent
+    yield from rest
+
+
+async def _from_first_on_loop(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(rest):
         yield first
+        del first  # as above
         async for piece in rest:
             yield piece
 
